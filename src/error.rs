@@ -1,0 +1,383 @@
+//! What can go wrong, and what to do about it.
+//!
+//! Every error of this crate is an [`Error`]: one variant per kind, naming the call or the argument that failed. What the
+//! operating system said is kept as the [source](std::error::Error::source), and where people are known to get stuck the message
+//! says what helps. [`Error::code`] gives librpma's number for those who speak C.
+//!
+//! "Nothing there yet" is no error in this crate: it is `Ok(None)`, `Ok(false)` or an empty slice.
+
+use std::{fmt, io, time::Duration};
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of this crate.
+///
+/// The kinds are the variants. [`Error::code`] maps them to librpma's error numbers, [`Error::raw_os_error`] gives the
+/// errno of the failed system or provider call where there was one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[doc(alias = "rpma_err_2str")]
+pub enum Error {
+    /// A call of libibverbs, librdmacm or the system failed; the source has its errno.
+    #[error("{call} failed: {source}{}", hint(call, source))]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    Provider {
+        /// The function that failed, by its C name.
+        call: &'static str,
+        /// What it said. Its [`raw_os_error`](io::Error::raw_os_error) is the errno, always positive.
+        source: io::Error,
+    },
+
+    /// An argument cannot be right, whatever the device is. Nothing was done.
+    #[error("{argument}: {problem}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    InvalidArgument {
+        /// The name of the argument.
+        argument: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
+    /// A range does not lie inside the region or the buffer that it refers to. Nothing was done.
+    #[error("{argument}: bytes {start}..{end} are outside of 0..{size}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    OutOfRange {
+        /// The name of the argument.
+        argument: &'static str,
+        /// Where the range starts, in bytes.
+        start: u64,
+        /// Where the range ends (exclusive), in bytes.
+        end: u64,
+        /// How many bytes there are.
+        size: u64,
+    },
+
+    /// Two sides of one transfer differ in length. Nothing was posted.
+    #[error("{argument}: {actual} bytes where the other side of the transfer has {expected}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    LengthMismatch {
+        /// The argument whose length is off.
+        argument: &'static str,
+        /// The length of the other side, in bytes.
+        expected: u64,
+        /// The length that was given, in bytes.
+        actual: u64,
+    },
+
+    /// A message is longer than the port, the queue pair or the inline space allows. Nothing was posted.
+    #[error("{argument}: {length} bytes are more than the {limit} that {limited_by} allows")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    TooLong {
+        /// The argument that is too long.
+        argument: &'static str,
+        /// Its length, in bytes (or elements, when a list is too long).
+        length: u64,
+        /// The most that is allowed.
+        limit: u64,
+        /// Who sets the limit.
+        limited_by: &'static str,
+    },
+
+    /// The remote address of an atomic operation is no multiple of 8. Nothing was posted.
+    #[error("{argument}: remote address {address:#x} is not a multiple of 8, as an atomic operation needs")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    Misaligned {
+        /// The argument that is misaligned.
+        argument: &'static str,
+        /// The whole remote address.
+        address: u64,
+    },
+
+    /// A region was not registered for this use. Nothing was posted.
+    #[error("{argument}: its region was registered without {missing}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    MissingUsage {
+        /// The argument whose region lacks the right.
+        argument: &'static str,
+        /// The usage that is missing, by its name in [`Usage`](crate::Usage).
+        missing: &'static str,
+    },
+
+    /// A local region belongs to another [`Peer`](crate::Peer) than the connection does. Nothing was posted.
+    #[error("{argument}: registered with another Peer than the one this connection belongs to")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    ForeignRegion {
+        /// The argument in question.
+        argument: &'static str,
+    },
+
+    /// Bytes that should be a descriptor are none.
+    #[error("{what} descriptor: {problem}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    BadDescriptor {
+        /// Which descriptor: "memory region" or "peer configuration".
+        what: &'static str,
+        /// What is wrong with the bytes.
+        problem: &'static str,
+    },
+
+    /// The device, the transport, the region or the peer cannot do this. Nothing was done.
+    #[error("not supported: {capability}")]
+    #[doc(alias = "RPMA_E_NOSUPP")]
+    NotSupported {
+        /// What is missing, and where.
+        capability: &'static str,
+    },
+
+    /// No memory, or no memory that may be pinned.
+    #[error("{call}: out of memory{}", nomem_hint(call))]
+    #[doc(alias = "RPMA_E_NOMEM")]
+    OutOfMemory {
+        /// The call that ran out.
+        call: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+
+    /// The send, receive or shared receive queue has no room. Take completions, then post again.
+    ///
+    /// An unsignalled operation holds its place until a later signalled one of the same queue completes.
+    #[error("{call}: the queue is full: take completions, then post again ({accepted} of this post were accepted)")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    QueueFull {
+        /// The call that found the queue full.
+        call: &'static str,
+        /// How many work requests of this post the device had accepted before: these will complete.
+        accepted: usize,
+        /// What the provider said.
+        source: io::Error,
+    },
+
+    /// A post of several operations failed in its midst.
+    #[error("{call} failed after {accepted} of its operations were accepted: {source}")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    PartlyPosted {
+        /// The call that failed.
+        call: &'static str,
+        /// How many were accepted: these were posted and will complete.
+        accepted: usize,
+        /// What the provider said.
+        source: io::Error,
+    },
+
+    /// The name of a host or service could not be resolved.
+    #[error("cannot resolve {node:?}, service {service:?}: {reason}")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    Resolve {
+        /// The node asked for.
+        node: String,
+        /// The service asked for.
+        service: String,
+        /// What the resolver said.
+        reason: String,
+    },
+
+    /// No RDMA device goes by this name or owns this address.
+    #[error("no RDMA device for {address:?}: {source} (`rdma link` lists the devices; the address must be one of a network interface that has one, never 127.0.0.1)")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    NoDevice {
+        /// What was asked for.
+        address: String,
+        /// What the last call said.
+        source: io::Error,
+    },
+
+    /// The connection request goes over another device than its [`Peer`](crate::Peer) was made for.
+    #[error("the route goes over device {actual:?}, but the Peer was made for {expected:?}")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    WrongDevice {
+        /// The peer's device.
+        expected: String,
+        /// The device that the address leads to.
+        actual: String,
+    },
+
+    /// The connection was not established, or is established no longer.
+    #[error("connection {event}{}", status_hint(*status))]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    Connection {
+        /// The event that said so.
+        event: crate::CmEventKind,
+        /// The event's status: 0, a positive errno, or the transport's reject reason for
+        /// [`CmEventKind::REJECTED`](crate::CmEventKind::REJECTED).
+        status: i32,
+        /// The private data that came with it (a reject may carry some).
+        private_data: Box<[u8]>,
+    },
+
+    /// The time given was over first.
+    #[error("{call}: nothing after {after:?}")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    TimedOut {
+        /// What was waited for.
+        call: &'static str,
+        /// How long.
+        after: Duration,
+    },
+
+    /// A wait on a single CQ whose completion channel is shared. Wait on the connection instead.
+    #[error("the completion channel is shared: wait on the connection, not on one of its CQs")]
+    #[doc(alias = "RPMA_E_SHARED_CHANNEL")]
+    SharedChannel,
+
+    /// A wait on a connection whose CQs have a channel each. Wait on one of the CQs instead.
+    #[error("the completion channel is not shared: wait on one of the CQs, not on the connection")]
+    #[doc(alias = "RPMA_E_NOT_SHARED_CHNL")]
+    NotSharedChannel,
+
+    /// A transient failure: the same call may succeed later.
+    #[error("{call}: try again")]
+    #[doc(alias = "RPMA_E_AGAIN")]
+    Again {
+        /// The call that asks for it.
+        call: &'static str,
+    },
+}
+
+/// librpma's error numbers, as its C interface returns them.
+pub mod code {
+    /// An unknown error.
+    #[doc(alias = "RPMA_E_UNKNOWN")]
+    pub const UNKNOWN: i32 = -100000;
+    /// Not supported.
+    #[doc(alias = "RPMA_E_NOSUPP")]
+    pub const NOSUPP: i32 = -100001;
+    /// A provider (libibverbs, librdmacm, the system) failed.
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    pub const PROVIDER: i32 = -100002;
+    /// Out of memory.
+    #[doc(alias = "RPMA_E_NOMEM")]
+    pub const NOMEM: i32 = -100003;
+    /// Invalid argument.
+    #[doc(alias = "RPMA_E_INVAL")]
+    pub const INVAL: i32 = -100004;
+    /// No completion yet.
+    #[doc(alias = "RPMA_E_NO_COMPLETION")]
+    pub const NO_COMPLETION: i32 = -100005;
+    /// No event yet.
+    #[doc(alias = "RPMA_E_NO_EVENT")]
+    pub const NO_EVENT: i32 = -100006;
+    /// Try again.
+    #[doc(alias = "RPMA_E_AGAIN")]
+    pub const AGAIN: i32 = -100007;
+    /// The completion channel is shared.
+    #[doc(alias = "RPMA_E_SHARED_CHANNEL")]
+    pub const SHARED_CHANNEL: i32 = -100008;
+    /// The completion channel is not shared.
+    #[doc(alias = "RPMA_E_NOT_SHARED_CHNL")]
+    pub const NOT_SHARED_CHNL: i32 = -100009;
+}
+
+impl Error {
+    /// librpma's number for this error: one of [`code`].
+    pub fn code(&self) -> i32 {
+        match self {
+            Error::Provider { .. }
+            | Error::QueueFull { .. }
+            | Error::PartlyPosted { .. }
+            | Error::Resolve { .. }
+            | Error::NoDevice { .. }
+            | Error::Connection { .. }
+            | Error::TimedOut { .. } => code::PROVIDER,
+            Error::InvalidArgument { .. }
+            | Error::OutOfRange { .. }
+            | Error::LengthMismatch { .. }
+            | Error::TooLong { .. }
+            | Error::Misaligned { .. }
+            | Error::MissingUsage { .. }
+            | Error::ForeignRegion { .. }
+            | Error::BadDescriptor { .. }
+            | Error::WrongDevice { .. } => code::INVAL,
+            Error::NotSupported { .. } => code::NOSUPP,
+            Error::OutOfMemory { .. } => code::NOMEM,
+            Error::SharedChannel => code::SHARED_CHANNEL,
+            Error::NotSharedChannel => code::NOT_SHARED_CHNL,
+            Error::Again { .. } => code::AGAIN,
+        }
+    }
+
+    /// The errno of the failed call, always positive, where a call had failed.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Error::Provider { source, .. }
+            | Error::OutOfMemory { source, .. }
+            | Error::QueueFull { source, .. }
+            | Error::PartlyPosted { source, .. }
+            | Error::NoDevice { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// The errno `errno` (positive) of the call `call`.
+    #[cold]
+    pub(crate) fn provider(call: &'static str, errno: i32) -> Self {
+        let source = io::Error::from_raw_os_error(errno);
+        match errno {
+            libc::ENOMEM => Error::OutOfMemory { call, source },
+            _ => Error::Provider { call, source },
+        }
+    }
+
+    /// An invalid argument.
+    #[cold]
+    pub(crate) fn invalid(argument: &'static str, problem: &'static str) -> Self {
+        Error::InvalidArgument { argument, problem }
+    }
+
+    /// A missing capability.
+    #[cold]
+    pub(crate) fn not_supported(capability: &'static str) -> Self {
+        Error::NotSupported { capability }
+    }
+}
+
+impl From<nix::errno::Errno> for Error {
+    fn from(errno: nix::errno::Errno) -> Self {
+        Error::provider("system call", errno as i32)
+    }
+}
+
+fn hint(call: &str, source: &io::Error) -> &'static str {
+    match (call, source.raw_os_error()) {
+        (_, Some(libc::EMFILE)) => " (raise the limit of open files: `ulimit -n`)",
+        ("ibv_reg_mr", Some(libc::EFAULT)) => {
+            " (the pages cannot be pinned: a writable shared mapping of an ordinary file needs a device with on-demand paging)"
+        }
+        ("ibv_reg_mr", Some(libc::EOPNOTSUPP)) => {
+            " (memory of a DAX file system needs a device with on-demand paging; /dev/dax can be pinned)"
+        }
+        ("rdma_bind_addr" | "rdma_resolve_addr", Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
+            " (the address belongs to no RDMA device: `rdma link` lists them; 127.0.0.1 never does)"
+        }
+        ("rdma_create_event_channel", Some(libc::ENOENT | libc::ENODEV)) => {
+            " (is the rdma_ucm module loaded?)"
+        }
+        _ => "",
+    }
+}
+
+fn nomem_hint(call: &str) -> &'static str {
+    match call {
+        "ibv_reg_mr" | "ibv_reg_dmabuf_mr" => {
+            " (registered memory is pinned: raise the limit of locked memory, `ulimit -l unlimited`, or LimitMEMLOCK= of the service)"
+        }
+        "ibv_create_cq" | "rdma_create_qp_ex" | "rdma_create_srq" => {
+            " (queues are pinned memory too: raise `ulimit -l`, or ask for smaller queues)"
+        }
+        _ => "",
+    }
+}
+
+fn status_hint(status: i32) -> impl fmt::Display {
+    struct Hint(i32);
+    impl fmt::Display for Hint {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0 {
+                0 => Ok(()),
+                status => write!(f, " (status {status})"),
+            }
+        }
+    }
+    Hint(status)
+}
