@@ -1,1 +1,7 @@
-fn main() {}
+fn main() {
+    for (lib, pc) in [("ibverbs", "libibverbs"), ("rdmacm", "librdmacm")] {
+        if pkg_config::probe_library(pc).is_err() {
+            println!("cargo:rustc-link-lib={lib}");
+        }
+    }
+}
