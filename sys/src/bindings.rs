@@ -3481,19 +3481,6 @@ unsafe extern "C" {
         iova: u64,
         access: ::core::ffi::c_uint,
     ) -> *mut ibv_mr;
-    pub fn ibv_reg_mr(
-        pd: *mut ibv_pd,
-        addr: *mut ::core::ffi::c_void,
-        length: usize,
-        access: ::core::ffi::c_int,
-    ) -> *mut ibv_mr;
-    pub fn ibv_reg_mr_iova(
-        pd: *mut ibv_pd,
-        addr: *mut ::core::ffi::c_void,
-        length: usize,
-        iova: u64,
-        access: ::core::ffi::c_int,
-    ) -> *mut ibv_mr;
     pub fn ibv_reg_dmabuf_mr(
         pd: *mut ibv_pd,
         offset: u64,
