@@ -8,6 +8,7 @@ const LIB_DIR: &str = "RPMA_SYS_LIB_DIR";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={LIB_DIR}");
+    println!("cargo:rerun-if-env-changed=DOCS_RS");
     // Documentation is built without linking, on machines that have no RDMA libraries.
     if env::var_os("DOCS_RS").is_some() {
         return;
