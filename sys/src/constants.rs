@@ -27,3 +27,6 @@ pub const IBV_ADVISE_MR_FLAG_FLUSH: u32 = IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 
 /// `ibv_port_attr.flags`: addressing on this port needs a global route header.
 pub const IBV_QPF_GRH_REQUIRED: u8 = 1;
+
+/// The port-space part of a native InfiniBand service id (`rdma_cma.h`).
+pub const RDMA_IB_IP_PS_MASK: u64 = 0xffff_ffff_ffff_0000;

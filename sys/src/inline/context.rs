@@ -84,7 +84,7 @@ unsafe extern "C" {
 
 /// Fills the attributes of a port; fields that the running rdma-core does not know are zero. 0, or an errno.
 ///
-/// `man 3 ibv_query_port`. `active_speed_ex` is zero before v55.
+/// `man 3 ibv_query_port`. `active_speed_ex` is zero on v44, which does not have it.
 ///
 /// # Safety
 /// `context` is an open context, `port_attr` valid for writes of the whole struct.
