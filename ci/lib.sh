@@ -1,0 +1,60 @@
+# Shared by the scripts in this folder: source it, do not run it.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+CACHE=${RPMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rpma}
+PROG=${0##*/}
+
+say() { printf '%s: %s\n' "$PROG" "$*" >&2; }
+
+# die STATUS MESSAGE…
+die() {
+    local status=$1
+    shift
+    say "$*"
+    exit "$status"
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# as_root COMMAND…: runs it as root; prints it and gives up where that cannot be done.
+as_root() {
+    if [[ $EUID -eq 0 ]]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        die 1 "not root and no sudo here; as root, run: $*"
+    fi
+}
+
+# covered PATH DIR…: whether PATH is one of the DIRs or lies below one.
+covered() {
+    local path=$1 dir
+    shift
+    for dir in "$@"; do
+        [[ $path == "$dir" || $path == "${dir%/}"/* ]] && return 0
+    done
+    return 1
+}
+
+# debian_mirror: the address of a Debian archive, from the environment or from this machine's own apt.
+debian_mirror() {
+    if [[ -n ${RPMA_DEBIAN_MIRROR:-} ]]; then
+        printf '%s\n' "$RPMA_DEBIAN_MIRROR"
+        return
+    fi
+    # The security archive has the same origin, but other suites.
+    # shellcheck disable=SC2016 # apt's own format
+    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 'Created-By: Packages' 2>/dev/null |
+        awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }'
+}
+
+# guest_dir: where the guest of this recipe lies, or will lie, in the cache.
+guest_dir() {
+    local key
+    key=$(cat "$REPO"/ci/guest/{build,packages,modules} | sha256sum)
+    printf '%s/guest-%s\n' "$CACHE" "${key:0:12}"
+}
