@@ -30,6 +30,19 @@ as_root() {
     fi
 }
 
+# Rust may be installed and still not be on the PATH of a shell without a login.
+add_rust_to_path() {
+    local dir
+    have cargo && return
+    for dir in "${CARGO_HOME:-$HOME/.cargo}/bin" $(printf '%s\n' /usr/lib/rust-*/bin | sort -Vr); do
+        if [[ -x $dir/cargo ]]; then
+            PATH=$dir:$PATH
+            return
+        fi
+    done
+}
+add_rust_to_path
+
 # covered PATH DIR…: whether PATH is one of the DIRs or lies below one.
 covered() {
     local path=$1 dir
