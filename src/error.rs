@@ -79,13 +79,15 @@ pub enum Error {
         limited_by: &'static str,
     },
 
-    /// The remote address of an atomic operation is no multiple of 8. Nothing was posted.
-    #[error("{argument}: remote address {address:#x} is not a multiple of 8, as an atomic operation needs")]
+    /// The address of an atomic operation, local or remote, is no multiple of 8. Nothing was done.
+    #[error(
+        "{argument}: address {address:#x} is not a multiple of 8, as an atomic operation needs"
+    )]
     #[doc(alias = "RPMA_E_INVAL")]
     Misaligned {
         /// The argument that is misaligned.
         argument: &'static str,
-        /// The whole remote address.
+        /// The whole address, not the offset.
         address: u64,
     },
 
@@ -138,7 +140,9 @@ pub enum Error {
     /// The send, receive or shared receive queue has no room. Take completions, then post again.
     ///
     /// An unsignalled operation holds its place until a later signalled one of the same queue completes.
-    #[error("{call}: the queue is full: take completions, then post again ({accepted} of this post were accepted)")]
+    #[error(
+        "{call}: the queue is full: take completions, then post again ({accepted} of this post were accepted)"
+    )]
     #[doc(alias = "RPMA_E_PROVIDER")]
     QueueFull {
         /// The call that found the queue full.
@@ -174,7 +178,9 @@ pub enum Error {
     },
 
     /// No RDMA device goes by this name or owns this address.
-    #[error("no RDMA device for {address:?}: {source} (`rdma link` lists the devices; the address must be one of a network interface that has one, never 127.0.0.1)")]
+    #[error(
+        "no RDMA device for {address:?}: {source} (`rdma link` lists the devices; the address must be one of a network interface that has one, never 127.0.0.1)"
+    )]
     #[doc(alias = "RPMA_E_PROVIDER")]
     NoDevice {
         /// What was asked for.
@@ -341,6 +347,9 @@ impl From<nix::errno::Errno> for Error {
 fn hint(call: &str, source: &io::Error) -> &'static str {
     match (call, source.raw_os_error()) {
         (_, Some(libc::EMFILE)) => " (raise the limit of open files: `ulimit -n`)",
+        ("mmap(MAP_HUGETLB, 2 MiB)" | "mmap(MAP_HUGETLB, 1 GiB)", Some(libc::EINVAL)) => {
+            " (this machine has no huge pages of this size: /sys/kernel/mm/hugepages lists the sizes)"
+        }
         ("ibv_reg_mr", Some(libc::EFAULT)) => {
             " (the pages cannot be pinned: a writable shared mapping of an ordinary file needs a device with on-demand paging)"
         }
@@ -361,6 +370,12 @@ fn nomem_hint(call: &str) -> &'static str {
     match call {
         "ibv_reg_mr" | "ibv_reg_dmabuf_mr" => {
             " (registered memory is pinned: raise the limit of locked memory, `ulimit -l unlimited`, or LimitMEMLOCK= of the service)"
+        }
+        "mmap(MAP_HUGETLB, 2 MiB)" => {
+            " (too few huge pages are set aside: raise /proc/sys/vm/nr_hugepages)"
+        }
+        "mmap(MAP_HUGETLB, 1 GiB)" => {
+            " (too few huge pages are set aside: raise /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)"
         }
         "ibv_create_cq" | "rdma_create_qp_ex" | "rdma_create_srq" => {
             " (queues are pinned memory too: raise `ulimit -l`, or ask for smaller queues)"

@@ -1,0 +1,456 @@
+//! Memory of this machine that a device has.
+
+use std::{fmt, marker::PhantomData, ops::RangeBounds, sync::atomic::Ordering};
+
+use rdma_sys as ffi;
+
+use super::{Descriptor, FlushMethods, Memory, Usage, held::Held, range};
+use crate::{
+    error::{Error, Result},
+    verbs::Mr,
+};
+
+/// A region of this machine's memory that is registered with a device: the local side of operations, and, once a peer has its
+/// [`descriptor`](Self::descriptor), the remote side of the peer's.
+///
+/// As long as it lives the device may reach the memory; dropping it deregisters first and gives the memory back after. It may be
+/// dropped while operations are in flight: these complete with an error. If the device refuses to deregister, dropping logs the error and
+/// leaves the memory allocated; [`close`](Self::close) reports it and lets you retry.
+///
+/// Peers and the device may change its bytes at any time, so safe code gets copies and atomic words, never a reference. All methods may be
+/// called from any thread at any time. None of them blocks, except [`flush_to_media`](Self::flush_to_media) and `close`, which are system
+/// calls.
+///
+/// All offsets and lengths are in bytes.
+#[doc(alias = "rpma_mr_local")]
+#[doc(alias = "rpma_mr_reg")]
+pub struct LocalRegion {
+    held: Held<Mr>,
+    span: Span,
+    rkey: u32,
+    usage: Usage,
+    methods: FlushMethods,
+}
+
+impl LocalRegion {
+    /// `mr` is the registration of all of `memory`; `pd_tag` is the number of the protection domain that it was made in, never 0;
+    /// `methods` are the native flushes that the device has granted.
+    pub(crate) fn new(
+        mr: Mr,
+        memory: Memory,
+        usage: Usage,
+        pd_tag: u32,
+        methods: FlushMethods,
+    ) -> LocalRegion {
+        let (addr, len) = (memory.as_ptr().addr() as u64, memory.len() as u64);
+        LocalRegion::of(mr, memory, addr, len, usage, pd_tag, methods)
+    }
+
+    /// A region whose bytes only the device can reach: `len` bytes that it knows by `addr`.
+    pub(crate) fn device_only(
+        mr: Mr,
+        addr: u64,
+        len: u64,
+        usage: Usage,
+        pd_tag: u32,
+        methods: FlushMethods,
+    ) -> LocalRegion {
+        LocalRegion::of(mr, Memory::nothing(), addr, len, usage, pd_tag, methods)
+    }
+
+    fn of(
+        mr: Mr,
+        memory: Memory,
+        addr: u64,
+        len: u64,
+        usage: Usage,
+        pd_tag: u32,
+        methods: FlushMethods,
+    ) -> LocalRegion {
+        LocalRegion {
+            span: Span {
+                addr,
+                len,
+                lkey: mr.lkey(),
+                tag: u64::from(pd_tag) << 32 | u64::from(usage.bits()),
+            },
+            rkey: mr.rkey(),
+            held: Held::new(mr, memory),
+            usage,
+            methods,
+        }
+    }
+
+    /// The bytes of `range`, counted from the start of the region: the local side of an operation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`] when the range does not lie inside the region. An empty range inside is fine.
+    #[inline]
+    pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'_>> {
+        self.span.slice(range)
+    }
+
+    /// The length of the region in bytes, at least 1.
+    #[inline]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "a region is never empty, so the question has one answer"
+    )]
+    #[doc(alias = "rpma_mr_get_size")]
+    pub fn len(&self) -> u64 {
+        self.span.len
+    }
+
+    /// What the region was registered for.
+    #[inline]
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The native flushes that the device has granted for this memory. Every flushable region can also be flushed by a read.
+    #[inline]
+    pub fn methods(&self) -> FlushMethods {
+        self.methods
+    }
+
+    /// The bytes to send to a peer, of which it makes a [`RemoteRegion`](crate::RemoteRegion).
+    #[doc(alias = "rpma_mr_get_descriptor")]
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor::new(
+            self.span.addr,
+            self.span.len,
+            self.rkey,
+            self.usage,
+            self.methods,
+        )
+    }
+
+    /// The memory that is registered, for what else it can do.
+    #[inline]
+    pub fn memory(&self) -> &Memory {
+        self.held.memory()
+    }
+
+    /// Copies bytes out. See [`Memory::read_at`] for what a concurrent write does to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`] when the bytes are not all inside.
+    #[inline]
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.memory().read_at(offset, buf)
+    }
+
+    /// Copies bytes in. See [`Memory::write_at`] for what a concurrent read may find.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`] when the bytes would not all be inside; [`Error::InvalidArgument`] when the memory is read-only.
+    #[inline]
+    pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.memory().write_at(offset, buf)
+    }
+
+    /// Loads the 8-byte word at `offset` at once: [`Memory::load_u64`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn load_u64(&self, offset: u64, order: Ordering) -> Result<u64> {
+        self.memory().load_u64(offset, order)
+    }
+
+    /// Stores the 8-byte word at `offset` at once: [`Memory::store_u64`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn store_u64(&self, offset: u64, value: u64, order: Ordering) -> Result<()> {
+        self.memory().store_u64(offset, value, order)
+    }
+
+    /// Replaces the 8-byte word at `offset` if it is `current`: [`Memory::compare_exchange_u64`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn compare_exchange_u64(
+        &self,
+        offset: u64,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<std::result::Result<u64, u64>> {
+        self.memory()
+            .compare_exchange_u64(offset, current, new, success, failure)
+    }
+
+    /// Adds to the 8-byte word at `offset`: [`Memory::fetch_add_u64`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn fetch_add_u64(&self, offset: u64, add: u64, order: Ordering) -> Result<u64> {
+        self.memory().fetch_add_u64(offset, add, order)
+    }
+
+    /// Brings what is in `range` to the medium: [`Memory::flush_to_media`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn flush_to_media(&self, range: impl RangeBounds<u64>) -> Result<()> {
+        self.memory().flush_to_media(range)
+    }
+
+    /// The address of the first byte. Reading through it races with whatever the device does.
+    #[inline]
+    #[doc(alias = "rpma_mr_get_ptr")]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.memory().as_ptr()
+    }
+
+    /// The address of the first byte, for writing. Do so only if the memory [is writable](Memory::is_writable); and mind that it races with
+    /// whatever the device does.
+    #[inline]
+    #[doc(alias = "rpma_mr_get_ptr")]
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.memory().as_mut_ptr()
+    }
+
+    /// Deregisters and gives the memory back. Operations that are in flight complete with an error.
+    ///
+    /// # Errors
+    ///
+    /// The region, as it was, and what the device said ([`Error::Provider`], `ibv_dereg_mr(3)`). Memory windows that are bound to the region
+    /// are the usual reason.
+    #[doc(alias = "rpma_mr_dereg")]
+    #[allow(
+        clippy::result_large_err,
+        reason = "the region itself comes back, and this is no path to be fast on"
+    )]
+    pub fn close(mut self) -> Result<Memory, (LocalRegion, Error)> {
+        match self.held.deregister() {
+            Ok(()) => Ok(self.held.into_memory()),
+            Err(error) => Err((self, error)),
+        }
+    }
+
+    /// The registration: always there, since only `close` takes it and consumes the region.
+    pub(crate) fn registration(&self) -> Option<&Mr> {
+        self.held.registration()
+    }
+}
+
+impl fmt::Debug for LocalRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalRegion")
+            .field("address", &format_args!("{:#x}", self.span.addr))
+            .field("len", &self.span.len)
+            .field("usage", &self.usage)
+            .field("methods", &self.methods)
+            .field("lkey", &self.span.lkey)
+            .field("rkey", &self.rkey)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A part of a [`LocalRegion`]: the local side of an operation. Small, [`Copy`], and checked when it was made.
+///
+/// It borrows the region, but an operation that was posted with it does not: the region may be dropped before the operation is complete.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct LocalSlice<'a> {
+    /// What the device gets. Its length is the greatest possible where `len` does not fit: posting refuses by `len`.
+    pub(crate) sge: ffi::ibv_sge,
+    pub(crate) len: u64,
+    /// The protection domain's number in the upper half, the usage bits in the lower.
+    pub(crate) tag: u64,
+    region: PhantomData<&'a LocalRegion>,
+}
+
+impl<'a> LocalSlice<'a> {
+    /// No bytes of no region, for messages without content.
+    pub const EMPTY: LocalSlice<'static> = LocalSlice {
+        sge: ffi::ibv_sge {
+            addr: 0,
+            length: 0,
+            lkey: 0,
+        },
+        len: 0,
+        tag: 0,
+        region: PhantomData,
+    };
+
+    /// The bytes of `range`, counted from the start of this slice.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`] when the range does not lie inside the slice. An empty range inside is fine.
+    #[inline]
+    pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'a>> {
+        let (start, len) = range::resolve("range", range, self.len)?;
+        Ok(self.part(start, len))
+    }
+
+    /// `start` and `len` lie inside.
+    #[inline]
+    fn part(&self, start: u64, len: u64) -> LocalSlice<'a> {
+        LocalSlice {
+            sge: ffi::ibv_sge {
+                addr: self.sge.addr + start,
+                length: u32::try_from(len).unwrap_or(u32::MAX),
+                lkey: self.sge.lkey,
+            },
+            len,
+            ..*self
+        }
+    }
+
+    /// The length of the slice in bytes.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the slice has no bytes.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What its region was registered for.
+    #[inline]
+    pub const fn usage(&self) -> Usage {
+        Usage::from_bits_truncate(self.tag as u32)
+    }
+
+    /// The number of the protection domain of its region; 0 for [`EMPTY`](Self::EMPTY).
+    #[inline]
+    pub(crate) const fn pd_tag(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+}
+
+impl fmt::Debug for LocalSlice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSlice")
+            .field("address", &format_args!("{:#x}", self.sge.addr))
+            .field("len", &self.len)
+            .field("usage", &self.usage())
+            .field("lkey", &self.sge.lkey)
+            .finish()
+    }
+}
+
+/// What slices are cut from.
+struct Span {
+    addr: u64,
+    len: u64,
+    lkey: u32,
+    tag: u64,
+}
+
+impl Span {
+    #[inline]
+    fn slice<'a>(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'a>> {
+        let (start, len) = range::resolve("range", range, self.len)?;
+        Ok(LocalSlice {
+            sge: ffi::ibv_sge {
+                // A registered region does not leave the address space.
+                addr: self.addr + start,
+                length: u32::try_from(len).unwrap_or(u32::MAX),
+                lkey: self.lkey,
+            },
+            len,
+            tag: self.tag,
+            region: PhantomData,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(len: u64) -> Span {
+        let usage = Usage::WRITE_SRC | Usage::ATOMIC;
+        Span {
+            addr: 0x1000,
+            len,
+            lkey: 9,
+            tag: 3 << 32 | u64::from(usage.bits()),
+        }
+    }
+
+    fn fields(slice: LocalSlice<'_>) -> (u64, u32, u32, u64) {
+        (slice.sge.addr, slice.sge.length, slice.sge.lkey, slice.len)
+    }
+
+    #[test]
+    fn a_slice_is_what_the_device_wants() {
+        let slice = span(100).slice(10..30).unwrap();
+        assert_eq!(fields(slice), (0x100a, 20, 9, 20));
+        assert_eq!(slice.pd_tag(), 3);
+        assert_eq!(slice.usage(), Usage::WRITE_SRC | Usage::ATOMIC);
+        assert!(!slice.is_empty());
+    }
+
+    #[test]
+    fn a_slice_of_a_slice_counts_from_its_own_start() {
+        let slice = span(100).slice(10..30).unwrap();
+        let part = slice.slice(5..=9).unwrap();
+        assert_eq!(fields(part), (0x100f, 5, 9, 5));
+        assert_eq!(part.tag, slice.tag);
+        assert_eq!(fields(slice.slice(20..).unwrap()), (0x101e, 0, 9, 0));
+        assert!(slice.slice(..21).is_err());
+        assert!(slice.slice(..=u64::MAX).is_err());
+    }
+
+    #[test]
+    fn ranges_outside_are_refused() {
+        let span = span(100);
+        assert!(span.slice(..101).is_err());
+        assert!(span.slice(101..).is_err());
+        assert!(span.slice(..=u64::MAX).is_err());
+        assert!(span.slice(100..).unwrap().is_empty());
+    }
+
+    #[test]
+    fn lengths_beyond_32_bits_are_kept_for_posting_to_refuse() {
+        let len = (1 << 32) + 8;
+        let slice = span(len).slice(..).unwrap();
+        assert_eq!((slice.len, slice.sge.length), (len, u32::MAX));
+        let part = slice.slice(1 << 32..).unwrap();
+        assert_eq!((part.len, part.sge.length), (8, 8));
+        assert_eq!(part.sge.addr, 0x1000 + (1 << 32));
+    }
+
+    #[test]
+    fn the_empty_slice_belongs_to_nobody() {
+        let empty = LocalSlice::EMPTY;
+        assert!(empty.is_empty() && empty.pd_tag() == 0);
+        assert_eq!(fields(empty), (0, 0, 0, 0));
+        assert!(empty.slice(..).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_pointer_to_a_slice_is_one_to_its_sge() {
+        assert_eq!(std::mem::offset_of!(LocalSlice<'_>, sge), 0);
+        assert!(size_of::<LocalSlice<'_>>() <= 32);
+    }
+
+    #[test]
+    fn regions_and_slices_go_to_any_thread() {
+        fn everywhere<T: Send + Sync>() {}
+        everywhere::<LocalRegion>();
+        everywhere::<LocalSlice<'_>>();
+        everywhere::<Memory>();
+    }
+}

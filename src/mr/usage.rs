@@ -1,0 +1,321 @@
+//! What a region is registered for, and which access rights that takes.
+
+use bitflags::bitflags;
+
+use super::{FlushMethods, Memory};
+use crate::error::{Error, Result};
+
+bitflags! {
+    /// What a region of memory may be used for. Combine with `|`.
+    ///
+    /// *Source* and *destination* are those of the data: a read takes data from its (remote) source to its (local) destination,
+    /// a write from its (local) source to its (remote) destination.
+    ///
+    /// The lowest eight bits are those of librpma and travel in the region's [`Descriptor`](crate::Descriptor), so a peer knows before
+    /// it posts what a region was registered for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[doc(alias = "rpma_mr_reg")]
+    pub struct Usage: u32 {
+        /// A peer may read from it.
+        #[doc(alias = "RPMA_MR_USAGE_READ_SRC")]
+        const READ_SRC = 1;
+        /// Reads of this machine may place their data in it.
+        #[doc(alias = "RPMA_MR_USAGE_READ_DST")]
+        const READ_DST = 2;
+        /// Writes of this machine may take their data from it. Read-only memory will do.
+        #[doc(alias = "RPMA_MR_USAGE_WRITE_SRC")]
+        const WRITE_SRC = 4;
+        /// A peer may write to it.
+        #[doc(alias = "RPMA_MR_USAGE_WRITE_DST")]
+        const WRITE_DST = 8;
+        /// A peer may flush it with [`FlushKind::Visibility`](crate::FlushKind::Visibility).
+        #[doc(alias = "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY")]
+        const FLUSH_VISIBILITY = 16;
+        /// A peer may flush it with [`FlushKind::Persistent`](crate::FlushKind::Persistent).
+        #[doc(alias = "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT")]
+        const FLUSH_PERSISTENT = 32;
+        /// Messages may be sent from it. Read-only memory will do.
+        #[doc(alias = "RPMA_MR_USAGE_SEND")]
+        const SEND = 64;
+        /// Messages may be received in it.
+        #[doc(alias = "RPMA_MR_USAGE_RECV")]
+        const RECV = 128;
+        /// A peer may change its 8-byte words with compare-and-swap and fetch-and-add.
+        ///
+        /// librpma has no such operations, so its peers do not learn of this bit.
+        const ATOMIC = 256;
+    }
+}
+
+/// The access rights of `ibv_reg_mr(3)`. The two for flushing exist since rdma-core 45 and Linux 6.3.
+mod access {
+    pub(super) use rdma_sys::{
+        IBV_ACCESS_FLUSH_GLOBAL as FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT as FLUSH_PERSISTENT,
+        IBV_ACCESS_LOCAL_WRITE as LOCAL_WRITE, IBV_ACCESS_ON_DEMAND as ON_DEMAND,
+        IBV_ACCESS_REMOTE_ATOMIC as REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ as REMOTE_READ,
+        IBV_ACCESS_REMOTE_WRITE as REMOTE_WRITE,
+    };
+}
+
+/// What decides, beside the usage, which access rights are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AccessEnv {
+    /// The transport is iWARP, where the responder of a read writes to the reader's memory by its remote key (RFC 5040, section 5.2).
+    pub(crate) iwarp: bool,
+    /// Grant the device's native flush for visibility.
+    pub(crate) native_visibility: bool,
+    /// Grant the device's native flush for persistence. To be given up, and nothing else, for memory that the device refuses it for.
+    pub(crate) native_persistent: bool,
+    /// Pages are not pinned but fetched when the device needs them.
+    pub(crate) on_demand: bool,
+}
+
+impl Usage {
+    /// The bits that librpma knows and puts on the wire.
+    pub(crate) const WIRE: Usage = Usage::from_bits_retain(0xff);
+
+    /// What makes the device, or this machine by way of the device, write to the memory.
+    const WRITES: Usage = Usage::READ_DST
+        .union(Usage::WRITE_DST)
+        .union(Usage::RECV)
+        .union(Usage::ATOMIC);
+
+    /// The access rights to register with.
+    pub(crate) fn access(self, env: AccessEnv) -> u32 {
+        let mut rights = 0;
+        let mut grant = |usage: Usage, condition: bool, access: u32| {
+            if condition && self.intersects(usage) {
+                rights |= access;
+            }
+        };
+        grant(Usage::READ_SRC, true, access::REMOTE_READ);
+        grant(Usage::READ_DST, env.iwarp, access::REMOTE_WRITE);
+        grant(Usage::WRITE_DST, true, access::REMOTE_WRITE);
+        grant(Usage::ATOMIC, true, access::REMOTE_ATOMIC);
+        // The kernel refuses REMOTE_WRITE and REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3)). WRITE_SRC and SEND only let the
+        // device read what the process itself registered: they ask for nothing.
+        grant(Usage::WRITES, true, access::LOCAL_WRITE);
+        // A flush may always be done by a read behind the writes.
+        let flush = Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT;
+        grant(flush, true, access::REMOTE_READ);
+        grant(
+            Usage::FLUSH_VISIBILITY,
+            env.native_visibility,
+            access::FLUSH_GLOBAL,
+        );
+        grant(
+            Usage::FLUSH_PERSISTENT,
+            env.native_persistent,
+            access::FLUSH_PERSISTENT,
+        );
+        if env.on_demand {
+            rights |= access::ON_DEMAND;
+        }
+        rights
+    }
+
+    /// Refuses what no device needs to be asked about: registering for nothing, and registering read-only memory as a destination.
+    pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
+        if self.is_empty() || !Usage::all().contains(self) {
+            return Err(Error::invalid(
+                "usage",
+                "empty, or with bits that have no meaning",
+            ));
+        }
+        if !memory.is_writable() && self.intersects(Usage::WRITES) {
+            return Err(Error::invalid(
+                "usage",
+                "the memory is mapped read-only: READ_DST, WRITE_DST, RECV and ATOMIC would write to it",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a use that asks for usages that this one lacks.
+    #[inline]
+    pub(crate) fn require(self, argument: &'static str, needed: Usage) -> Result<()> {
+        if self.contains(needed) {
+            return Ok(());
+        }
+        Err(self.lacks(argument, needed))
+    }
+
+    #[cold]
+    fn lacks(self, argument: &'static str, needed: Usage) -> Error {
+        Error::MissingUsage {
+            argument,
+            missing: self.first_missing(needed).unwrap_or("the right usage"),
+        }
+    }
+
+    /// The name of the first of the `needed` usages that this one lacks.
+    pub(crate) fn first_missing(self, needed: Usage) -> Option<&'static str> {
+        needed
+            .difference(self)
+            .iter_names()
+            .map(|(name, _)| name)
+            .next()
+    }
+}
+
+impl FlushMethods {
+    /// The methods that a region accepts which was registered with the access rights `rights`.
+    pub(crate) fn from_access(rights: u32) -> FlushMethods {
+        let mut methods = FlushMethods::empty();
+        methods.set(
+            FlushMethods::NATIVE_VISIBILITY,
+            rights & access::FLUSH_GLOBAL != 0,
+        );
+        methods.set(
+            FlushMethods::NATIVE_PERSISTENT,
+            rights & access::FLUSH_PERSISTENT != 0,
+        );
+        methods
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{access::*, *};
+
+    const IB: AccessEnv = AccessEnv {
+        iwarp: false,
+        native_visibility: false,
+        native_persistent: false,
+        on_demand: false,
+    };
+    const IWARP: AccessEnv = AccessEnv { iwarp: true, ..IB };
+    const NATIVE: AccessEnv = AccessEnv {
+        native_visibility: true,
+        native_persistent: true,
+        ..IB
+    };
+
+    #[test]
+    fn each_usage_asks_for_what_it_needs() {
+        let table = [
+            (Usage::READ_SRC, REMOTE_READ, REMOTE_READ, REMOTE_READ),
+            (
+                Usage::READ_DST,
+                LOCAL_WRITE,
+                LOCAL_WRITE | REMOTE_WRITE,
+                LOCAL_WRITE,
+            ),
+            (Usage::WRITE_SRC, 0, 0, 0),
+            (
+                Usage::WRITE_DST,
+                LOCAL_WRITE | REMOTE_WRITE,
+                LOCAL_WRITE | REMOTE_WRITE,
+                LOCAL_WRITE | REMOTE_WRITE,
+            ),
+            (
+                Usage::FLUSH_VISIBILITY,
+                REMOTE_READ,
+                REMOTE_READ,
+                REMOTE_READ | FLUSH_GLOBAL,
+            ),
+            (
+                Usage::FLUSH_PERSISTENT,
+                REMOTE_READ,
+                REMOTE_READ,
+                REMOTE_READ | access::FLUSH_PERSISTENT,
+            ),
+            (Usage::SEND, 0, 0, 0),
+            (Usage::RECV, LOCAL_WRITE, LOCAL_WRITE, LOCAL_WRITE),
+            (
+                Usage::ATOMIC,
+                LOCAL_WRITE | REMOTE_ATOMIC,
+                LOCAL_WRITE | REMOTE_ATOMIC,
+                LOCAL_WRITE | REMOTE_ATOMIC,
+            ),
+        ];
+        for (usage, ib, iwarp, native) in table {
+            assert_eq!(usage.access(IB), ib, "{usage:?} on InfiniBand");
+            assert_eq!(usage.access(IWARP), iwarp, "{usage:?} on iWARP");
+            assert_eq!(
+                usage.access(NATIVE),
+                native,
+                "{usage:?} where flush is native"
+            );
+        }
+    }
+
+    #[test]
+    fn rights_of_a_combination_are_the_union() {
+        for bits in 1..512u32 {
+            let usage = Usage::from_bits_truncate(bits);
+            for env in [IB, IWARP, NATIVE] {
+                let union = usage.iter().fold(0, |sum, one| sum | one.access(env));
+                assert_eq!(usage.access(env), union, "{usage:?} {env:?}");
+                let on_demand = AccessEnv {
+                    on_demand: true,
+                    ..env
+                };
+                assert_eq!(usage.access(on_demand), union | ON_DEMAND);
+                if union & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
+                    assert_ne!(union & LOCAL_WRITE, 0, "the kernel refuses {usage:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn methods_follow_from_what_was_granted() {
+        let both = Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT;
+        assert_eq!(
+            FlushMethods::from_access(both.access(NATIVE)),
+            FlushMethods::all()
+        );
+        assert_eq!(
+            FlushMethods::from_access(both.access(IB)),
+            FlushMethods::empty()
+        );
+        let given_up = AccessEnv {
+            native_persistent: false,
+            ..NATIVE
+        };
+        assert_eq!(
+            FlushMethods::from_access(both.access(given_up)),
+            FlushMethods::NATIVE_VISIBILITY
+        );
+    }
+
+    #[test]
+    fn a_missing_usage_is_named() {
+        let have = Usage::READ_SRC | Usage::SEND;
+        assert_eq!(have.first_missing(Usage::READ_SRC), None);
+        assert_eq!(
+            have.first_missing(Usage::READ_SRC | Usage::WRITE_SRC),
+            Some("WRITE_SRC")
+        );
+        assert_eq!(
+            have.first_missing(Usage::FLUSH_PERSISTENT),
+            Some("FLUSH_PERSISTENT")
+        );
+        assert!(have.require("src", Usage::SEND).is_ok());
+        let error = have.require("dst", Usage::WRITE_DST).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "dst: its region was registered without WRITE_DST"
+        );
+    }
+
+    #[test]
+    fn every_bit_has_a_name_and_the_wire_holds_the_lowest_eight() {
+        assert_eq!(Usage::all().bits(), 0x1ff);
+        assert_eq!(Usage::all().iter_names().count(), 9);
+        assert_eq!(Usage::WIRE | Usage::ATOMIC, Usage::all());
+    }
+
+    #[test]
+    fn registering_for_nothing_is_refused() {
+        let memory = Memory::anonymous(8).unwrap();
+        assert!(Usage::empty().check_memory(&memory).is_err());
+        assert!(
+            Usage::from_bits_retain(1 << 20)
+                .check_memory(&memory)
+                .is_err()
+        );
+        assert!(Usage::all().check_memory(&memory).is_ok());
+    }
+}
