@@ -51,7 +51,7 @@ impl Drop for Device {
 fn declared() -> Option<String> {
     let kind = env::var("RPMA_TEST_DEV").ok().filter(|kind| kind != "none");
     if kind.is_none() {
-        eprintln!("skipped: RPMA_TEST_DEV declares no device");
+        println!("SKIP: device_sys: RPMA_TEST_DEV declares no device");
     }
     kind
 }
