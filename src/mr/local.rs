@@ -242,9 +242,40 @@ impl LocalRegion {
         }
     }
 
-    /// The registration: always there, since only `close` takes it and consumes the region.
-    pub(crate) fn registration(&self) -> Option<&Mr> {
-        self.held.registration()
+    /// Tells the kernel what is about to happen to the pages of `range`; for regions registered for on-demand paging, and at most
+    /// 4 GiB - 1 at once. With `wait` the call returns when the advice was followed, else at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSupported`] where the device or the region does not know the advice; [`Error::OutOfRange`], [`Error::TooLong`]; and what
+    /// `ibv_advise_mr(3)` says.
+    #[doc(alias = "rpma_mr_advise")]
+    #[doc(alias = "ibv_advise_mr")]
+    pub fn advise(&self, range: impl RangeBounds<u64>, advice: Advice, wait: bool) -> Result<()> {
+        let slice = self.slice(range)?;
+        let Ok(len) = u32::try_from(slice.len) else {
+            return Err(Error::TooLong {
+                argument: "range",
+                length: slice.len,
+                limit: u64::from(u32::MAX),
+                limited_by: "one piece of advice",
+            });
+        };
+        let Some(mr) = self.held.registration() else {
+            return Ok(());
+        };
+        let flags = if wait {
+            ffi::IBV_ADVISE_MR_FLAG_FLUSH
+        } else {
+            0
+        };
+        mr.advise(advice.0, flags, slice.sge.addr, len)
+            .map_err(|err| match err.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
+                    Error::not_supported("advice: the device has no such advice for this region")
+                }
+                _ => err,
+            })
     }
 }
 
@@ -258,6 +289,28 @@ impl fmt::Debug for LocalRegion {
             .field("lkey", &self.span.lkey)
             .field("rkey", &self.rkey)
             .finish_non_exhaustive()
+    }
+}
+
+/// What is about to happen to pages of a region; see [`LocalRegion::advise`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "ib_uverbs_advise_mr_advice")]
+pub struct Advice(u32);
+
+impl Advice {
+    /// They will be read.
+    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH")]
+    pub const PREFETCH: Advice = Advice(0);
+    /// They will be written.
+    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE")]
+    pub const PREFETCH_WRITE: Advice = Advice(1);
+    /// They will be read; those that are not in memory are left alone.
+    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT")]
+    pub const PREFETCH_NO_FAULT: Advice = Advice(2);
+
+    /// A number of the C interface; any is allowed.
+    pub const fn from_raw(raw: u32) -> Self {
+        Advice(raw)
     }
 }
 
@@ -330,12 +383,6 @@ impl<'a> LocalSlice<'a> {
     pub const fn usage(&self) -> Usage {
         Usage::from_bits_truncate(self.tag as u32)
     }
-
-    /// The number of the protection domain of its region; 0 for [`EMPTY`](Self::EMPTY).
-    #[inline]
-    pub(crate) const fn pd_tag(&self) -> u32 {
-        (self.tag >> 32) as u32
-    }
 }
 
 impl fmt::Debug for LocalSlice<'_> {
@@ -397,7 +444,7 @@ mod tests {
     fn a_slice_is_what_the_device_wants() {
         let slice = span(100).slice(10..30).unwrap();
         assert_eq!(fields(slice), (0x100a, 20, 9, 20));
-        assert_eq!(slice.pd_tag(), 3);
+        assert_eq!(slice.tag >> 32, 3);
         assert_eq!(slice.usage(), Usage::WRITE_SRC | Usage::ATOMIC);
         assert!(!slice.is_empty());
     }
@@ -435,7 +482,7 @@ mod tests {
     #[test]
     fn the_empty_slice_belongs_to_nobody() {
         let empty = LocalSlice::EMPTY;
-        assert!(empty.is_empty() && empty.pd_tag() == 0);
+        assert!(empty.is_empty() && empty.tag == 0);
         assert_eq!(fields(empty), (0, 0, 0, 0));
         assert!(empty.slice(..).unwrap().is_empty());
     }

@@ -18,7 +18,7 @@ mod usage;
 
 pub use descriptor::Descriptor;
 pub use flush::{FlushKind, FlushMethods};
-pub use local::{LocalRegion, LocalSlice};
+pub use local::{Advice, LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};
 pub use remote::{RemoteRegion, RemoteSlice};
 pub use usage::Usage;

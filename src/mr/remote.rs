@@ -169,6 +169,13 @@ impl RemoteSlice {
     pub const fn usage(&self) -> Usage {
         self.usage
     }
+
+    /// Whether the region takes the device's own flush of this kind. A C peer's descriptor does not tell; its region is taken to.
+    #[inline]
+    pub(crate) fn accepts_native(&self, kind: FlushKind) -> bool {
+        self.methods
+            .is_none_or(|methods| methods.contains(kind.native()))
+    }
 }
 
 #[cfg(test)]

@@ -131,21 +131,24 @@ impl Usage {
         Ok(())
     }
 
-    /// Refuses a use that asks for usages that this one lacks.
-    #[inline]
-    pub(crate) fn require(self, argument: &'static str, needed: Usage) -> Result<()> {
-        if self.contains(needed) {
-            return Ok(());
+    /// Refuses what cannot be a region of memory that only the device reaches.
+    pub(crate) fn check_device_only(self, len: usize, address: u64) -> Result<()> {
+        if self.is_empty() || !Usage::all().contains(self) {
+            return Err(Error::invalid(
+                "usage",
+                "empty, or with bits that have no meaning",
+            ));
         }
-        Err(self.lacks(argument, needed))
-    }
-
-    #[cold]
-    fn lacks(self, argument: &'static str, needed: Usage) -> Error {
-        Error::MissingUsage {
-            argument,
-            missing: self.first_missing(needed).unwrap_or("the right usage"),
+        if len == 0 {
+            return Err(Error::invalid("len", "a region has at least one byte"));
         }
+        if address.checked_add(len as u64).is_none() {
+            return Err(Error::invalid(
+                "iova",
+                "the region would leave the address space",
+            ));
+        }
+        Ok(())
     }
 
     /// The name of the first of the `needed` usages that this one lacks.
@@ -291,12 +294,6 @@ mod tests {
         assert_eq!(
             have.first_missing(Usage::FLUSH_PERSISTENT),
             Some("FLUSH_PERSISTENT")
-        );
-        assert!(have.require("src", Usage::SEND).is_ok());
-        let error = have.require("dst", Usage::WRITE_DST).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "dst: its region was registered without WRITE_DST"
         );
     }
 

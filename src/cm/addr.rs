@@ -1,0 +1,257 @@
+//! Names and addresses.
+
+use std::{
+    ffi::{CStr, CString},
+    fmt,
+    net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    ptr::NonNull,
+    time::Duration,
+};
+
+use super::id::Id;
+use crate::{Error, Result, verbs::Context};
+
+/// A socket address as the C interfaces take it.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    storage: libc::sockaddr_storage,
+}
+
+impl Address {
+    /// # Safety
+    /// `raw` must be null or a valid socket address of the length that its family has.
+    pub(crate) unsafe fn read(raw: *const libc::sockaddr) -> Option<Self> {
+        // SAFETY: the caller's word; the storage is larger than both kinds and valid when zeroed.
+        unsafe {
+            let raw = NonNull::new(raw.cast_mut())?;
+            let len = match i32::from((*raw.as_ptr()).sa_family) {
+                libc::AF_INET => size_of::<libc::sockaddr_in>(),
+                libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+                _ => return None,
+            };
+            let mut storage: libc::sockaddr_storage = std::mem::zeroed();
+            std::ptr::copy_nonoverlapping(
+                raw.as_ptr().cast::<u8>(),
+                (&raw mut storage).cast::<u8>(),
+                len,
+            );
+            Some(Address { storage })
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut libc::sockaddr {
+        (&raw const self.storage).cast_mut().cast()
+    }
+
+    pub(crate) fn family(&self) -> i32 {
+        i32::from(self.storage.ss_family)
+    }
+
+    pub(crate) fn to_std(self) -> Option<SocketAddr> {
+        match self.family() {
+            libc::AF_INET => {
+                // SAFETY: the family says what the storage holds.
+                let sin = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_in>() };
+                let ip = u32::from_be(sin.sin_addr.s_addr).into();
+                Some(SocketAddrV4::new(ip, u16::from_be(sin.sin_port)).into())
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says what the storage holds.
+                let sin6 = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_in6>() };
+                Some(
+                    SocketAddrV6::new(
+                        sin6.sin6_addr.s6_addr.into(),
+                        u16::from_be(sin6.sin6_port),
+                        sin6.sin6_flowinfo,
+                        sin6.sin6_scope_id,
+                    )
+                    .into(),
+                )
+            }
+            _ => None,
+        }
+    }
+
+    /// The same address with port 0.
+    pub(crate) fn without_port(mut self) -> Self {
+        match self.family() {
+            libc::AF_INET => {
+                // SAFETY: the family says what the storage holds.
+                unsafe { (*(&raw mut self.storage).cast::<libc::sockaddr_in>()).sin_port = 0 }
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says what the storage holds.
+                unsafe { (*(&raw mut self.storage).cast::<libc::sockaddr_in6>()).sin6_port = 0 }
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// Is it one of "any address", which names no device?
+    pub(crate) fn is_unspecified(&self) -> bool {
+        matches!(self.to_std().map(|addr| addr.ip()), Some(ip) if match ip {
+            IpAddr::V4(ip) => ip.is_unspecified(),
+            IpAddr::V6(ip) => ip.is_unspecified(),
+        })
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_std() {
+            Some(addr) => addr.fmt(f),
+            None => write!(f, "address of family {}", self.family()),
+        }
+    }
+}
+
+/// All addresses of a name, in the resolver's order (`getaddrinfo(3)`), each once.
+pub(crate) fn resolve(node: &str, service: Option<&str>, passive: bool) -> Result<Vec<Address>> {
+    let failed = |reason: String| Error::Resolve {
+        node: node.to_owned(),
+        service: service.unwrap_or("").to_owned(),
+        reason,
+    };
+    let has_nul = |_| failed("the name has a NUL byte".to_owned());
+    let c_node = CString::new(node).map_err(has_nul)?;
+    let c_service = service.map(CString::new).transpose().map_err(has_nul)?;
+    // SAFETY: all-zero hints are valid: null pointers and "any".
+    let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
+    hints.ai_socktype = libc::SOCK_STREAM;
+    if passive {
+        hints.ai_flags = libc::AI_PASSIVE;
+    }
+    let mut list = std::ptr::null_mut();
+    // SAFETY: the strings are NUL-terminated and live through the call; a null service is allowed.
+    let ret = unsafe {
+        libc::getaddrinfo(
+            c_node.as_ptr(),
+            c_service
+                .as_ref()
+                .map_or(std::ptr::null(), |service| service.as_ptr()),
+            &hints,
+            &mut list,
+        )
+    };
+    if ret == libc::EAI_SYSTEM {
+        return Err(failed(std::io::Error::last_os_error().to_string()));
+    }
+    if ret != 0 {
+        // SAFETY: the function gives a static string for any number.
+        let text = unsafe { CStr::from_ptr(libc::gai_strerror(ret)) };
+        return Err(failed(text.to_string_lossy().into_owned()));
+    }
+    let mut addresses: Vec<Address> = Vec::new();
+    let mut next = list;
+    // SAFETY: the list is the resolver's, and freed once, after the last look at it.
+    unsafe {
+        while let Some(info) = next.as_ref() {
+            if let Some(address) = Address::read(info.ai_addr) {
+                if !addresses
+                    .iter()
+                    .any(|known| known.to_std() == address.to_std())
+                {
+                    addresses.push(address);
+                }
+            }
+            next = info.ai_next;
+        }
+        libc::freeaddrinfo(list);
+    }
+    if addresses.is_empty() {
+        return Err(failed("the name has no IPv4 or IPv6 address".to_owned()));
+    }
+    Ok(addresses)
+}
+
+/// The device that owns the local address `node`, kept open by an id bound to it; with the address and the port number.
+pub(crate) fn bound_context(node: &str) -> Result<(Context, u8, Address)> {
+    first_context(node, true, |id, address| {
+        if address.is_unspecified() {
+            return Err(Error::invalid(
+                "address",
+                "the unspecified address belongs to no device",
+            ));
+        }
+        id.bind(address)
+    })
+}
+
+/// The device over which the remote address `node` is reached, kept open by an id that is resolved to it.
+pub(crate) fn resolved_context(node: &str, timeout: Duration) -> Result<(Context, u8, Address)> {
+    first_context(node, false, |id, address| {
+        id.resolve_addr(None, address, timeout)
+    })
+}
+
+/// The device of the first address of `node` that `lead` leads to one.
+fn first_context(
+    node: &str,
+    passive: bool,
+    lead: impl Fn(&Id, &Address) -> Result<()>,
+) -> Result<(Context, u8, Address)> {
+    let mut last = None;
+    for address in resolve(node, None, passive)? {
+        let attempt = Id::create_synchronous().and_then(|id| {
+            lead(&id, &address)?;
+            id.into_context()
+                .map(|(context, port)| (context, port, address.without_port()))
+        });
+        match attempt {
+            Ok(found) => return Ok(found),
+            Err(err) => last = Some(err),
+        }
+    }
+    Err(match last {
+        Some(Error::Provider {
+            call: "rdma_bind_addr" | "rdma_resolve_addr" | "rdma_cm_id",
+            source,
+        }) => Error::NoDevice {
+            address: node.to_owned(),
+            source,
+        },
+        Some(err) => err,
+        None => Error::invalid("address", "resolves to nothing"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numeric_addresses_resolve_to_themselves() {
+        let list = resolve("192.168.77.1", Some("7204"), false).unwrap();
+        let list: Vec<_> = list.iter().filter_map(|address| address.to_std()).collect();
+        assert_eq!(list, ["192.168.77.1:7204".parse().unwrap()]);
+        let list = resolve("fd77::1", Some("80"), true).unwrap();
+        assert_eq!(list[0].to_std(), Some("[fd77::1]:80".parse().unwrap()));
+        assert_eq!(
+            list[0].without_port().to_std(),
+            Some("[fd77::1]:0".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn names_that_are_none_say_so() {
+        for (node, service) in [
+            ("no such host", "1"),
+            ("1.2.3.4\0", "1"),
+            ("1.2.3.4", "no such service"),
+        ] {
+            let err = resolve(node, Some(service), false).unwrap_err();
+            assert!(
+                matches!(&err, Error::Resolve { node: named, .. } if named == node),
+                "{err:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn any_address_is_seen() {
+        assert!(resolve("0.0.0.0", None, true).unwrap()[0].is_unspecified());
+        assert!(resolve("::", None, true).unwrap()[0].is_unspecified());
+        assert!(!resolve("::1", None, true).unwrap()[0].is_unspecified());
+    }
+}

@@ -1,0 +1,309 @@
+use std::time::Duration;
+
+use crate::{Error, Result, Srq};
+
+/// How flushes are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum FlushMethod {
+    /// Natively where the queue pair and the remote region have it, else by reading. A region whose descriptor does not tell (a C
+    /// peer's) is taken to have what the local device has, as librpma does.
+    #[default]
+    Auto,
+    /// Natively, or not at all (IBTA annex A19).
+    Native,
+    /// By a small read behind the writes, on any device. It pushes written data out of the peer's device; that they reach
+    /// memory, or persistent memory, takes a peer whose device writes there directly (for Intel: DDIO off).
+    ReadAfterWrite,
+}
+
+/// The configuration of a connection.
+///
+/// It can be used for any number of connections. The defaults are librpma's.
+///
+/// ```
+/// use std::time::Duration;
+/// use rpma::ConnCfg;
+///
+/// let cfg = ConnCfg::new().timeout(Duration::from_secs(3)).sq_size(64).rq_size(0);
+/// ```
+#[derive(Debug, Clone)]
+#[doc(alias = "rpma_conn_cfg")]
+pub struct ConnCfg {
+    pub(crate) timeout: Duration,
+    pub(crate) cq_size: u32,
+    pub(crate) rcq_size: u32,
+    pub(crate) sq_size: u32,
+    pub(crate) rq_size: u32,
+    pub(crate) shared_channel: bool,
+    pub(crate) srq: Option<Srq>,
+    pub(crate) max_inline: u32,
+    pub(crate) max_sge: u32,
+    pub(crate) comp_vector: u32,
+    pub(crate) flush_method: FlushMethod,
+    pub(crate) retry_count: u8,
+    pub(crate) rnr_retry_count: u8,
+    pub(crate) responder_resources: u8,
+    pub(crate) initiator_depth: u8,
+    pub(crate) type_of_service: Option<u8>,
+    pub(crate) ack_timeout: Option<u8>,
+}
+
+impl Default for ConnCfg {
+    fn default() -> Self {
+        ConnCfg {
+            timeout: Duration::from_millis(1000),
+            cq_size: 10,
+            rcq_size: 0,
+            sq_size: 10,
+            rq_size: 10,
+            shared_channel: false,
+            srq: None,
+            max_inline: 8,
+            max_sge: 1,
+            comp_vector: 0,
+            flush_method: FlushMethod::Auto,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            responder_resources: u8::MAX,
+            initiator_depth: u8::MAX,
+            type_of_service: None,
+            ack_timeout: None,
+        }
+    }
+}
+
+impl ConnCfg {
+    /// The defaults.
+    #[doc(alias = "rpma_conn_cfg_new")]
+    pub fn new() -> Self {
+        ConnCfg::default()
+    }
+
+    /// How long making an outgoing request may take: addresses and route, all addresses of the name together. Default: 1 s.
+    ///
+    /// [`Connection::open`](crate::Connection::open) bounds the handshake by the same deadline too.
+    #[doc(alias = "rpma_conn_cfg_set_timeout")]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The least number of entries of the main completion queue. Default: 10.
+    ///
+    /// The queue is made larger where it must be to hold everything that can be outstanding, so that it never overruns.
+    #[doc(alias = "rpma_conn_cfg_set_cq_size")]
+    pub fn cq_size(mut self, entries: u32) -> Self {
+        self.cq_size = entries;
+        self
+    }
+
+    /// The least number of entries of a completion queue for receives alone; 0 (the default) lets receives complete on
+    /// the main one. Made larger where it must be, as the main one.
+    #[doc(alias = "rpma_conn_cfg_set_rcq_size")]
+    pub fn rcq_size(mut self, entries: u32) -> Self {
+        self.rcq_size = entries;
+        self
+    }
+
+    /// The number of entries of the send queue: operations that can be outstanding. Default: 10.
+    #[doc(alias = "rpma_conn_cfg_set_sq_size")]
+    pub fn sq_size(mut self, entries: u32) -> Self {
+        self.sq_size = entries;
+        self
+    }
+
+    /// The number of entries of the receive queue. Default: 10. Unused with a shared receive queue.
+    #[doc(alias = "rpma_conn_cfg_set_rq_size")]
+    pub fn rq_size(mut self, entries: u32) -> Self {
+        self.rq_size = entries;
+        self
+    }
+
+    /// One completion channel, and so one fd, for both completion queues: waiting is then
+    /// [`Connection::wait`](crate::Connection::wait)'s. Default: each queue has its own.
+    #[doc(alias = "rpma_conn_cfg_set_compl_channel")]
+    pub fn shared_channel(mut self, shared: bool) -> Self {
+        self.shared_channel = shared;
+        self
+    }
+
+    /// Receives come from this shared receive queue. Default: from the connection's own.
+    ///
+    /// A shared receive queue that has a completion queue replaces the connection's receive CQ, whatever
+    /// [`rcq_size`](Self::rcq_size) says.
+    #[doc(alias = "rpma_conn_cfg_set_srq")]
+    pub fn srq(mut self, srq: &Srq) -> Self {
+        self.srq = Some(srq.clone());
+        self
+    }
+
+    /// The inline data that one operation may carry, in bytes. Default: 8. The device may grant more; at least 8 are asked for,
+    /// which an atomic write needs on devices that have none of their own.
+    pub fn max_inline(mut self, bytes: u32) -> Self {
+        self.max_inline = bytes;
+        self
+    }
+
+    /// The number of slices that one operation may gather or scatter. Default: 1; at most 16.
+    pub fn max_sge(mut self, elements: u32) -> Self {
+        self.max_sge = elements;
+        self
+    }
+
+    /// The completion vector, and so the interrupt and the CPU, that completion events come by; below
+    /// [`Capabilities::completion_vectors`](crate::Capabilities::completion_vectors). Default: 0.
+    pub fn comp_vector(mut self, vector: u32) -> Self {
+        self.comp_vector = vector;
+        self
+    }
+
+    /// How flushes are done. Default: [`FlushMethod::Auto`].
+    pub fn flush_method(mut self, method: FlushMethod) -> Self {
+        self.flush_method = method;
+        self
+    }
+
+    /// How often the device sends again what was not acknowledged, 0 to 7. Default: 7. Ignored by iWARP, which is on TCP.
+    pub fn retry_count(mut self, count: u8) -> Self {
+        self.retry_count = count;
+        self
+    }
+
+    /// How often the device asks again a peer that has no receive posted, 0 to 6; 7 (the default) is for ever: a peer that
+    /// never posts a receive then holds the sender up without an error.
+    pub fn rnr_retry_count(mut self, count: u8) -> Self {
+        self.rnr_retry_count = count;
+        self
+    }
+
+    /// How many reads, atomics and flushes of the peer this side answers at once. Default: what the device can (255).
+    pub fn responder_resources(mut self, count: u8) -> Self {
+        self.responder_resources = count;
+        self
+    }
+
+    /// How many reads, atomics and flushes this side may have in flight. Default: what the device can (255).
+    pub fn initiator_depth(mut self, count: u8) -> Self {
+        self.initiator_depth = count;
+        self
+    }
+
+    /// The type of service of the connection's packets (`rdma_set_option(3)`, `RDMA_OPTION_ID_TOS`). Default: the system's.
+    pub fn type_of_service(mut self, tos: u8) -> Self {
+        self.type_of_service = Some(tos);
+        self
+    }
+
+    /// How long the device waits for an acknowledgement, as an exponent from 0 to 31: 4.096 us times 2 to the power of it
+    /// (`rdma_set_option(3)`, `RDMA_OPTION_ID_ACK_TIMEOUT`). Default: the connection manager's.
+    pub fn ack_timeout(mut self, exponent: u8) -> Self {
+        self.ack_timeout = Some(exponent);
+        self
+    }
+
+    /// The time that [`timeout`](Self::timeout) set.
+    #[doc(alias = "rpma_conn_cfg_get_timeout")]
+    pub fn timeout_value(&self) -> Duration {
+        self.timeout
+    }
+
+    /// The number that [`cq_size`](Self::cq_size) set.
+    #[doc(alias = "rpma_conn_cfg_get_cq_size")]
+    pub fn cq_size_value(&self) -> u32 {
+        self.cq_size
+    }
+
+    /// The number that [`rcq_size`](Self::rcq_size) set.
+    #[doc(alias = "rpma_conn_cfg_get_rcq_size")]
+    pub fn rcq_size_value(&self) -> u32 {
+        self.rcq_size
+    }
+
+    /// The number that [`sq_size`](Self::sq_size) set.
+    #[doc(alias = "rpma_conn_cfg_get_sq_size")]
+    pub fn sq_size_value(&self) -> u32 {
+        self.sq_size
+    }
+
+    /// The number that [`rq_size`](Self::rq_size) set.
+    #[doc(alias = "rpma_conn_cfg_get_rq_size")]
+    pub fn rq_size_value(&self) -> u32 {
+        self.rq_size
+    }
+
+    /// What [`shared_channel`](Self::shared_channel) set.
+    #[doc(alias = "rpma_conn_cfg_get_compl_channel")]
+    pub fn shared_channel_value(&self) -> bool {
+        self.shared_channel
+    }
+
+    /// The queue that [`srq`](Self::srq) set.
+    #[doc(alias = "rpma_conn_cfg_get_srq")]
+    pub fn srq_value(&self) -> Option<&Srq> {
+        self.srq.as_ref()
+    }
+
+    /// Refuses what no device could do.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.shared_channel && self.srq.as_ref().is_some_and(|srq| srq.rcq().is_some()) {
+            return Err(Error::invalid(
+                "shared_channel",
+                "cannot be had with a shared receive queue that has a completion queue of its own",
+            ));
+        }
+        if self.max_sge == 0 || self.max_sge > crate::verbs::qp::MAX_SGE as u32 {
+            return Err(Error::invalid("max_sge", "not within 1..=16"));
+        }
+        if self.retry_count > 7 {
+            return Err(Error::invalid("retry_count", "above 7"));
+        }
+        if self.rnr_retry_count > 7 {
+            return Err(Error::invalid("rnr_retry_count", "above 7"));
+        }
+        if self.ack_timeout.is_some_and(|exponent| exponent > 31) {
+            return Err(Error::invalid("ack_timeout", "above 31"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_librpmas() {
+        let cfg = ConnCfg::new();
+        assert_eq!(cfg.timeout_value(), Duration::from_millis(1000));
+        assert_eq!(
+            (
+                cfg.cq_size_value(),
+                cfg.rcq_size_value(),
+                cfg.sq_size_value(),
+                cfg.rq_size_value()
+            ),
+            (10, 0, 10, 10)
+        );
+        assert!(!cfg.shared_channel_value());
+        assert!(cfg.srq_value().is_none());
+        cfg.check().unwrap();
+    }
+
+    #[test]
+    fn what_no_device_can_do_is_refused_by_name() {
+        for (cfg, name) in [
+            (ConnCfg::new().max_sge(0), "max_sge"),
+            (ConnCfg::new().max_sge(17), "max_sge"),
+            (ConnCfg::new().retry_count(8), "retry_count"),
+            (ConnCfg::new().rnr_retry_count(8), "rnr_retry_count"),
+            (ConnCfg::new().ack_timeout(32), "ack_timeout"),
+        ] {
+            let err = cfg.check().unwrap_err();
+            assert!(
+                matches!(err, Error::InvalidArgument { argument, .. } if argument == name),
+                "{err}"
+            );
+        }
+    }
+}

@@ -1,0 +1,190 @@
+use std::{
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd},
+    ptr::NonNull,
+    time::Duration,
+};
+
+use super::{
+    addr::{self, Address},
+    channel::EventChannel,
+    conn_cfg::ConnCfg,
+    event::{CmEventKind, RawEvent},
+    id::Id,
+    request::ConnRequest,
+};
+use crate::{Error, Peer, Result, wait::Until};
+
+/// The configuration of an endpoint.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EndpointCfg {
+    backlog: u32,
+    type_of_service: Option<u8>,
+}
+
+impl EndpointCfg {
+    /// The defaults.
+    pub fn new() -> Self {
+        EndpointCfg::default()
+    }
+
+    /// How many requests may wait to be taken; more are rejected by the kernel. Default: 0, which is the system's own limit.
+    pub fn backlog(mut self, requests: u32) -> Self {
+        self.backlog = requests;
+        self
+    }
+
+    /// The type of service of the packets of the endpoint's connections. Default: the system's.
+    pub fn type_of_service(mut self, tos: u8) -> Self {
+        self.type_of_service = Some(tos);
+        self
+    }
+}
+
+/// A listening endpoint: where peers ask for connections.
+///
+/// [`AsFd`] gives an fd that is readable when a request waits. Dropping the endpoint stops listening; requests that were not taken
+/// are rejected, those that were live on.
+#[derive(Debug)]
+#[doc(alias = "rpma_ep")]
+pub struct Endpoint {
+    id: Id,
+    peer: Peer,
+}
+
+impl Endpoint {
+    /// Listens on the local address `node` and the port or service `service` ("0" lets the system choose: see
+    /// [`local_addr`](Self::local_addr)).
+    ///
+    /// # Errors
+    /// [`Error::Resolve`] for a name that is none; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as `EADDRINUSE`;
+    /// [`Error::WrongDevice`] where the address belongs to another device than `peer`'s.
+    #[doc(alias = "rpma_ep_listen")]
+    pub fn listen(peer: &Peer, node: &str, service: &str) -> Result<Self> {
+        Endpoint::listen_with(peer, node, service, &EndpointCfg::default())
+    }
+
+    /// As [`listen`](Self::listen), with a configuration.
+    pub fn listen_with(peer: &Peer, node: &str, service: &str, cfg: &EndpointCfg) -> Result<Self> {
+        let mut last = None;
+        for address in addr::resolve(node, Some(service), true)? {
+            match listen_on(peer, &address, cfg) {
+                Ok(id) => {
+                    return Ok(Endpoint {
+                        id,
+                        peer: peer.clone(),
+                    });
+                }
+                Err(err) => last = Some(err),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::invalid("node", "resolves to nothing")))
+    }
+
+    /// The address and port that the endpoint listens on.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// The peer that it was made on.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Waits for the next request, and gives it queues as `cfg` says.
+    ///
+    /// # Errors
+    /// What the provider says of the queues: the request is then rejected, and the endpoint goes on. [`Error::Connection`] with
+    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone.
+    ///
+    /// Source: `rdma_get_cm_event(3)`.
+    #[doc(alias = "rpma_ep_next_conn_req")]
+    pub fn next_request(&self, cfg: &ConnCfg) -> Result<ConnRequest> {
+        loop {
+            if let Some(request) = self.request(cfg, Until::Forever)? {
+                return Ok(request);
+            }
+        }
+    }
+
+    /// Waits for the next request, `timeout` at most; `None` when there was none. Errors as [`next_request`](Self::next_request).
+    pub fn next_request_timeout(
+        &self,
+        cfg: &ConnCfg,
+        timeout: Duration,
+    ) -> Result<Option<ConnRequest>> {
+        self.request(cfg, Until::after(timeout))
+    }
+
+    /// The next request if one waits; never blocks. Errors as [`next_request`](Self::next_request).
+    pub fn try_next_request(&self, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
+        self.request(cfg, Until::Now)
+    }
+
+    /// One attempt, which blocks or not as the fd is set.
+    #[doc(hidden)]
+    pub fn next_request_as_fd_is_set(&self, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
+        self.request(cfg, Until::Mode)
+    }
+
+    fn request(&self, cfg: &ConnCfg, until: Until) -> Result<Option<ConnRequest>> {
+        let channel = self.id.channel()?;
+        loop {
+            let Some(event) = channel.next(until)? else {
+                return Ok(None);
+            };
+            match event.kind() {
+                CmEventKind::CONNECT_REQUEST => return self.take(event, cfg).map(Some),
+                CmEventKind::DEVICE_REMOVAL => return Err(event.to_event().into_error()),
+                // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
+                kind => log::debug!(target: "rpma", "the endpoint ignores {kind:?}"),
+            }
+        }
+    }
+
+    fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<ConnRequest> {
+        let raw = NonNull::new(event.id())
+            .ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
+        // SAFETY: the id came with a connect request on this channel, and is ours from here on.
+        let id = unsafe { Id::of_request(raw, self.id.channel()?.clone()) };
+        let details = event.to_event();
+        // Acknowledged first: migrating and destroying the id wait for it.
+        drop(event);
+        ConnRequest::incoming(&self.peer, id, details, cfg)
+    }
+
+    /// Makes the fd blocking, or non-blocking as it is at first. The methods of this type behave the same in both modes.
+    pub fn set_nonblocking(&self, yes: bool) -> Result<()> {
+        self.id.channel()?.set_nonblocking(yes)
+    }
+
+    /// Stops listening, and says what the library said.
+    #[doc(alias = "rpma_ep_shutdown")]
+    pub fn close(self) -> Result<()> {
+        self.id.destroy()
+    }
+}
+
+impl AsFd for Endpoint {
+    /// Readable when a request waits.
+    #[doc(alias = "rpma_ep_get_fd")]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.id.event_fd()
+    }
+}
+
+fn listen_on(peer: &Peer, address: &Address, cfg: &EndpointCfg) -> Result<Id> {
+    let id = Id::create(EventChannel::create()?)?;
+    id.bind(address)?;
+    if !address.is_unspecified() && id.raw_context() != peer.pd().context().as_ptr() {
+        return Err(Error::WrongDevice {
+            expected: peer.device_name(),
+            actual: id.device_name(),
+        });
+    }
+    if let Some(tos) = cfg.type_of_service {
+        id.set_type_of_service(tos)?;
+    }
+    id.listen(cfg.backlog)?;
+    Ok(id)
+}

@@ -1,0 +1,219 @@
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use rdma_sys as ffi;
+
+use super::{Completion, Context, check, check_ptr, last_errno};
+use crate::{Error, Result};
+
+/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news.
+#[derive(Debug)]
+pub(crate) struct RawChannel {
+    raw: NonNull<ffi::ibv_comp_channel>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: libibverbs is thread safe and nothing of the struct is written by us.
+unsafe impl Send for RawChannel {}
+// SAFETY: as above.
+unsafe impl Sync for RawChannel {}
+
+/// The address of a CQ, to be compared with [`RawCq::id`] only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CqId(NonNull<ffi::ibv_cq>);
+
+impl RawChannel {
+    pub(crate) fn create(context: &Arc<Context>) -> Result<Self> {
+        // SAFETY: the context is open.
+        let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
+        let raw = check_ptr("ibv_create_comp_channel", raw)?;
+        Ok(RawChannel {
+            raw,
+            _context: context.clone(),
+        })
+    }
+
+    /// Takes one event, blocking or not as the fd is set. `None` where the fd has none now.
+    ///
+    /// The event must be counted on its CQ, or acknowledged with [`Self::ack_stranger`].
+    pub(crate) fn take_event(&self) -> Result<Option<CqId>> {
+        loop {
+            let mut cq = std::ptr::null_mut();
+            let mut cq_context = std::ptr::null_mut();
+            // SAFETY: the channel is open, both pointers are to live locals.
+            let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
+            if ret == 0 {
+                return match NonNull::new(cq) {
+                    Some(cq) => Ok(Some(CqId(cq))),
+                    None => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
+                };
+            }
+            match last_errno() {
+                libc::EAGAIN => return Ok(None),
+                libc::EINTR => {}
+                errno => return Err(Error::provider("ibv_get_cq_event", errno)),
+            }
+        }
+    }
+
+    /// Acknowledges one event of a CQ that is none of ours, so that its owner can destroy it.
+    pub(crate) fn ack_stranger(&self, cq: CqId) {
+        // SAFETY: an event that was not acknowledged keeps its CQ alive.
+        unsafe { ffi::ibv_ack_cq_events(cq.0.as_ptr(), 1) }
+    }
+}
+
+impl AsFd for RawChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the fd is open as long as the channel, which outlives the borrow.
+        unsafe { BorrowedFd::borrow_raw((*self.raw.as_ptr()).fd) }
+    }
+}
+
+impl Drop for RawChannel {
+    fn drop(&mut self) {
+        // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
+        let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
+        if let Err(err) = check("ibv_destroy_comp_channel", ret) {
+            log::error!(target: "rpma", "{err}");
+        }
+    }
+}
+
+/// A completion queue (`ibv_create_cq(3)`).
+#[derive(Debug)]
+pub(crate) struct RawCq {
+    raw: NonNull<ffi::ibv_cq>,
+    poll_cq: PollCq,
+    unacked: AtomicU32,
+    _channel: Arc<RawChannel>,
+    _context: Arc<Context>,
+}
+
+type PollCq = unsafe extern "C" fn(*mut ffi::ibv_cq, i32, *mut ffi::ibv_wc) -> i32;
+
+// SAFETY: libibverbs is thread safe and nothing of the struct is written by us.
+unsafe impl Send for RawCq {}
+// SAFETY: as above.
+unsafe impl Sync for RawCq {}
+
+/// Events are acknowledged in groups of this many: each acknowledgement takes a lock inside libibverbs.
+const ACK_GROUP: u32 = 64;
+
+impl RawCq {
+    pub(crate) fn create(
+        context: &Arc<Context>,
+        entries: u32,
+        channel: Arc<RawChannel>,
+        comp_vector: u32,
+    ) -> Result<Self> {
+        let (Ok(entries), Ok(comp_vector)) = (i32::try_from(entries), i32::try_from(comp_vector))
+        else {
+            return Err(Error::invalid("cq_size or comp_vector", "above 2^31 - 1"));
+        };
+        // SAFETY: context and channel are open, and the channel belongs to the context.
+        let raw = unsafe {
+            ffi::ibv_create_cq(
+                context.as_ptr(),
+                entries,
+                std::ptr::null_mut(),
+                channel.raw.as_ptr(),
+                comp_vector,
+            )
+        };
+        let raw = check_ptr("ibv_create_cq", raw)?;
+        let mut cq = RawCq {
+            raw,
+            poll_cq: no_poll_cq,
+            unacked: AtomicU32::new(0),
+            _channel: channel,
+            _context: context.clone(),
+        };
+        // SAFETY: the CQ is alive, and so is its context with the table of operations.
+        match unsafe { (*(*raw.as_ptr()).context).ops.poll_cq } {
+            Some(poll_cq) => cq.poll_cq = poll_cq,
+            None => {
+                return Err(Error::not_supported(
+                    "polling completion queues on this device",
+                ));
+            }
+        }
+        Ok(cq)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut ffi::ibv_cq {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn id(&self) -> CqId {
+        CqId(self.raw)
+    }
+
+    /// The number of entries that the device gave.
+    pub(crate) fn entries(&self) -> u32 {
+        // SAFETY: the CQ is alive.
+        unsafe { (*self.raw.as_ptr()).cqe.max(0) as u32 }
+    }
+
+    /// Takes completions into `buf`, and says how many (`ibv_poll_cq(3)`).
+    #[inline]
+    pub(crate) fn poll(&self, buf: &mut [Completion]) -> Result<usize> {
+        let len = buf.len().min(i32::MAX as usize) as i32;
+        // SAFETY: the CQ is alive and `buf` has room for `len` completions.
+        let n = unsafe { (self.poll_cq)(self.raw.as_ptr(), len, Completion::as_mut_ptr(buf)) };
+        if n >= 0 {
+            Ok(n as usize)
+        } else {
+            Err(poll_failed(n))
+        }
+    }
+
+    /// Asks for an event at the next completion (`ibv_req_notify_cq(3)`).
+    pub(crate) fn arm(&self, solicited_only: bool) -> Result<()> {
+        // SAFETY: the CQ is alive.
+        let ret = unsafe { ffi::ibv_req_notify_cq(self.raw.as_ptr(), i32::from(solicited_only)) };
+        check("ibv_req_notify_cq", ret)
+    }
+
+    /// Counts one event that was taken from the channel; they are acknowledged in groups.
+    pub(crate) fn count_event(&self) {
+        if self.unacked.fetch_add(1, Ordering::Relaxed) + 1 >= ACK_GROUP {
+            self.ack_events();
+        }
+    }
+
+    fn ack_events(&self) {
+        let n = self.unacked.swap(0, Ordering::Relaxed);
+        if n > 0 {
+            // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was counted once.
+            unsafe { ffi::ibv_ack_cq_events(self.raw.as_ptr(), n) }
+        }
+    }
+}
+
+impl Drop for RawCq {
+    fn drop(&mut self) {
+        // Destroying waits for the events that were taken; all must be acknowledged first.
+        self.ack_events();
+        // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
+        let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
+        if let Err(err) = check("ibv_destroy_cq", ret) {
+            log::error!(target: "rpma", "{err}");
+        }
+    }
+}
+
+unsafe extern "C" fn no_poll_cq(_: *mut ffi::ibv_cq, _: i32, _: *mut ffi::ibv_wc) -> i32 {
+    -libc::EOPNOTSUPP
+}
+
+#[cold]
+fn poll_failed(ret: i32) -> Error {
+    Error::provider("ibv_poll_cq", super::errno(ret))
+}

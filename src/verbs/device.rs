@@ -1,0 +1,178 @@
+use std::mem::MaybeUninit;
+
+use rdma_sys as ffi;
+
+use super::{Context, check};
+use crate::Result;
+
+/// What carries a device's RDMA traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Transport(i32);
+
+impl Transport {
+    /// InfiniBand and RoCE (Soft-RoCE among them).
+    #[doc(alias = "IBV_TRANSPORT_IB")]
+    pub const IB: Self = Transport(ffi::IBV_TRANSPORT_IB);
+    /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no atomics and no flush.
+    #[doc(alias = "IBV_TRANSPORT_IWARP")]
+    pub const IWARP: Self = Transport(ffi::IBV_TRANSPORT_IWARP);
+
+    /// The number that libibverbs uses.
+    pub fn as_raw(self) -> i32 {
+        self.0
+    }
+
+    /// Is it iWARP?
+    pub fn is_iwarp(self) -> bool {
+        self == Self::IWARP
+    }
+}
+
+/// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OdpCapabilities {
+    /// On-demand paging at all.
+    pub supported: bool,
+    /// Sends from such memory.
+    pub send: bool,
+    /// Receives into it.
+    pub recv: bool,
+    /// Writes to and from it.
+    pub write: bool,
+    /// Reads of and into it.
+    pub read: bool,
+    /// Atomic operations on it.
+    pub atomic: bool,
+    /// Receives into it through a shared receive queue.
+    pub srq_recv: bool,
+}
+
+/// What a device can do (`ibv_query_device_ex(3)`, `ibv_query_port(3)`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// InfiniBand/RoCE or iWARP.
+    pub transport: Transport,
+    /// On-demand paging of registered memory.
+    pub odp: OdpCapabilities,
+    /// The device can flush written data to visibility natively (IBTA annex A19, placement type global).
+    pub native_flush_visibility: bool,
+    /// The device can flush written data to persistence natively (IBTA annex A19).
+    pub native_flush_persistent: bool,
+    /// The device has an 8-byte atomic write of its own (IBTA annex A19).
+    pub native_atomic_write: bool,
+    /// Remote compare-and-swap and fetch-and-add.
+    pub atomics: bool,
+    /// Immediate data with sends and writes. iWARP has none.
+    pub immediate_data: bool,
+    /// The longest message of the port, in bytes.
+    pub max_message_size: u64,
+    /// The most work requests in one queue, in entries.
+    pub max_queue_depth: u32,
+    /// The most entries of a completion queue.
+    pub max_cq_entries: u32,
+    /// The most scatter/gather elements of one work request.
+    pub max_sge: u32,
+    /// The longest region that can be registered, in bytes.
+    pub max_region_size: u64,
+    /// The most regions.
+    pub max_regions: u32,
+    /// The most queue pairs.
+    pub max_queue_pairs: u32,
+    /// The most work requests of a shared receive queue, in entries.
+    pub max_srq_depth: u32,
+    /// The most reads and atomics that one queue pair can have outstanding as their responder.
+    pub max_responder_resources: u32,
+    /// The number of completion vectors: interrupts that completion events can be spread over.
+    pub completion_vectors: u32,
+    /// The device's vendor part id.
+    pub vendor_part_id: u32,
+}
+
+/// A device and its name, as `rdma link` and `ibv_devices(1)` list it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The device's name, such as "mlx5_0".
+    pub name: String,
+    /// What carries its traffic.
+    pub transport: Transport,
+}
+
+impl Context {
+    pub(crate) fn transport(&self) -> Transport {
+        Transport(self.transport_type())
+    }
+
+    pub(crate) fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            name: self.device_name(),
+            transport: self.transport(),
+        }
+    }
+
+    /// The longest message of port `port`, in bytes.
+    pub(crate) fn max_message_size(&self, port: u8) -> Result<u64> {
+        let mut attr = ffi::ibv_port_attr::default();
+        // SAFETY: the context is open and `attr` is a whole port attribute.
+        check("ibv_query_port", unsafe {
+            ffi::ibv_query_port(self.as_ptr(), port, &mut attr)
+        })?;
+        Ok(u64::from(attr.max_msg_sz))
+    }
+
+    pub(crate) fn capabilities(&self, port: u8) -> Result<Capabilities> {
+        let mut attr = MaybeUninit::<ffi::ibv_device_attr_ex>::zeroed();
+        // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value of it.
+        let attr = unsafe {
+            check(
+                "ibv_query_device_ex",
+                ffi::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attr.as_mut_ptr()),
+            )?;
+            attr.assume_init()
+        };
+        let orig = &attr.orig_attr;
+        let flags = attr.device_cap_flags_ex;
+        let transport = self.transport();
+        let rc = attr.odp_caps.per_transport_caps.rc_odp_caps;
+        let odp = |bit: u32| rc & bit != 0;
+        Ok(Capabilities {
+            transport,
+            odp: OdpCapabilities {
+                supported: attr.odp_caps.general_caps & ffi::IBV_ODP_SUPPORT as u64 != 0,
+                send: odp(ffi::IBV_ODP_SUPPORT_SEND),
+                recv: odp(ffi::IBV_ODP_SUPPORT_RECV),
+                write: odp(ffi::IBV_ODP_SUPPORT_WRITE),
+                read: odp(ffi::IBV_ODP_SUPPORT_READ),
+                atomic: odp(ffi::IBV_ODP_SUPPORT_ATOMIC),
+                srq_recv: odp(ffi::IBV_ODP_SUPPORT_SRQ_RECV),
+            },
+            native_flush_visibility: flags & CAP_FLUSH_GLOBAL != 0,
+            native_flush_persistent: flags & CAP_FLUSH_PERSISTENT != 0,
+            native_atomic_write: flags & CAP_ATOMIC_WRITE != 0,
+            atomics: orig.atomic_cap != ffi::IBV_ATOMIC_NONE && !transport.is_iwarp(),
+            immediate_data: !transport.is_iwarp(),
+            max_message_size: self.max_message_size(port)?,
+            max_queue_depth: unsigned(orig.max_qp_wr),
+            max_cq_entries: unsigned(orig.max_cqe),
+            max_sge: unsigned(orig.max_sge),
+            max_region_size: orig.max_mr_size,
+            max_regions: unsigned(orig.max_mr),
+            max_queue_pairs: unsigned(orig.max_qp),
+            max_srq_depth: unsigned(orig.max_srq_wr),
+            max_responder_resources: unsigned(orig.max_qp_rd_atom),
+            completion_vectors: self.num_comp_vectors(),
+            vendor_part_id: orig.vendor_part_id,
+        })
+    }
+}
+
+/// Bits of `device_cap_flags_ex`, as the kernel defines them (include/uapi/rdma/ib_user_verbs.h).
+const CAP_FLUSH_GLOBAL: u64 = 1 << 38;
+const CAP_FLUSH_PERSISTENT: u64 = 1 << 39;
+const CAP_ATOMIC_WRITE: u64 = 1 << 40;
+
+/// Limits are signed in the C struct; a negative one means nothing.
+fn unsigned(limit: i32) -> u32 {
+    limit.max(0) as u32
+}

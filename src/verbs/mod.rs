@@ -1,0 +1,38 @@
+//! The only code that calls libibverbs.
+//!
+//! # Safety
+//! The types of this folder wrap one verbs object each and keep alive what the object hangs on. Three facts make their methods
+//! safe to call from several threads: libibverbs and its providers lock their own queues (`ibv_post_send(3)` and its kin are
+//! thread safe), every object is destroyed exactly once by its owner's drop, and memory that a device may still reach is freed only
+//! after its registration is gone. Nothing outside of this folder and `src/cm` sees a raw verbs pointer, but for what is
+//! marked `unsafe` for the C interface.
+#![allow(unsafe_code)]
+
+mod async_event;
+pub(crate) mod batch;
+mod check;
+mod context;
+mod cq;
+mod device;
+mod mr;
+mod pd;
+mod post;
+mod probe;
+pub(crate) mod qp;
+mod request;
+mod srq;
+mod wc;
+
+pub use async_event::{AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject};
+pub use batch::{Batch, RecvBatch};
+pub(crate) use check::{check, check_ptr, errno, last_errno};
+pub(crate) use context::{Context, device_name};
+pub(crate) use cq::{CqId, RawChannel, RawCq};
+pub use device::{Capabilities, DeviceInfo, OdpCapabilities, Transport};
+pub(crate) use mr::Mr;
+pub(crate) use pd::Pd;
+pub(crate) use probe::max_inline;
+pub(crate) use qp::Qp;
+pub(crate) use srq::RawSrq;
+pub(crate) use wc::numbers;
+pub use wc::{Completion, WcOpcode, WcStatus};

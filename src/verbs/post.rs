@@ -1,0 +1,135 @@
+//! The operations of a queue pair, one doorbell each.
+
+use rdma_sys as ffi;
+
+use super::qp::{Qp, Sges};
+use crate::{
+    FlushKind, Post, Result, Usage,
+    mr::{LocalSlice, RemoteSlice},
+};
+
+impl Qp {
+    #[inline]
+    pub(crate) fn write(&self, src: &LocalSlice<'_>, dst: &RemoteSlice, post: Post) -> Result<()> {
+        let checked = self.check_write(src, dst, post)?;
+        self.post("ibv_post_send", checked.request, &src.sge, checked.num_sge)
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, dst: &LocalSlice<'_>, src: &RemoteSlice, post: Post) -> Result<()> {
+        let checked = self.check_read(dst, src, post)?;
+        self.post("ibv_post_send", checked.request, &dst.sge, checked.num_sge)
+    }
+
+    pub(crate) fn write_gather(
+        &self,
+        src: &[LocalSlice<'_>],
+        dst: &RemoteSlice,
+        imm: Option<u32>,
+        post: Post,
+    ) -> Result<()> {
+        let mut sges = Sges::new();
+        let len = self.gather(&mut sges, Usage::WRITE_SRC, "src", src)?;
+        let request = self.check_write_of(len, dst, imm, post)?;
+        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+    }
+
+    pub(crate) fn read_scatter(
+        &self,
+        dst: &[LocalSlice<'_>],
+        src: &RemoteSlice,
+        post: Post,
+    ) -> Result<()> {
+        let mut sges = Sges::new();
+        let len = self.gather(&mut sges, Usage::READ_DST, "dst", dst)?;
+        let request = self.check_read_into(len, src, post)?;
+        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+    }
+
+    #[inline]
+    pub(crate) fn write_inline(
+        &self,
+        src: &[u8],
+        dst: &RemoteSlice,
+        imm: Option<u32>,
+        post: Post,
+    ) -> Result<()> {
+        self.check_inline("src", src.len())?;
+        let mut request = self.check_write_of(src.len() as u64, dst, imm, post)?;
+        request.flags |= ffi::IBV_SEND_INLINE;
+        self.post(
+            "ibv_post_send",
+            request,
+            &inline_sge(src),
+            usize::from(!src.is_empty()),
+        )
+    }
+
+    #[inline]
+    pub(crate) fn send(&self, src: &[LocalSlice<'_>], imm: Option<u32>, post: Post) -> Result<()> {
+        let mut sges = Sges::new();
+        self.gather(&mut sges, Usage::SEND, "src", src)?;
+        let request = self.check_send(imm, post)?;
+        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+    }
+
+    #[inline]
+    pub(crate) fn send_inline(&self, src: &[u8], imm: Option<u32>, post: Post) -> Result<()> {
+        self.check_inline("src", src.len())?;
+        let mut request = self.check_send(imm, post)?;
+        request.flags |= ffi::IBV_SEND_INLINE;
+        self.post(
+            "ibv_post_send",
+            request,
+            &inline_sge(src),
+            usize::from(!src.is_empty()),
+        )
+    }
+
+    #[inline]
+    pub(crate) fn flush(&self, range: &RemoteSlice, kind: FlushKind, post: Post) -> Result<()> {
+        let (request, sge) = self.check_flush(range, kind, post)?;
+        match sge {
+            Some(sge) => self.post("ibv_post_send", request, &sge, 1),
+            None => self.post("ibv_wr_flush", request, std::ptr::null(), 0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
+        let request = self.check_atomic_write(dst, value, post)?;
+        self.post("ibv_wr_atomic_write", request, &inline_sge(&value), 1)
+    }
+
+    pub(crate) fn write_atomic(
+        &self,
+        src: &LocalSlice<'_>,
+        dst: &RemoteSlice,
+        post: Post,
+    ) -> Result<()> {
+        super::request::check_word(dst, "dst")?;
+        self.write(src, dst, post.fenced())
+    }
+
+    pub(crate) fn atomic(
+        &self,
+        dst: &LocalSlice<'_>,
+        word: &RemoteSlice,
+        compare_add: u64,
+        swap: Option<u64>,
+        post: Post,
+    ) -> Result<()> {
+        let request = self.check_atomic(dst, word, compare_add, swap, post)?;
+        self.post("ibv_post_send", request, &dst.sge, 1)
+    }
+}
+
+/// The element for inline data: a plain address, of which the provider takes a copy before the post returns.
+#[inline]
+fn inline_sge(src: &[u8]) -> ffi::ibv_sge {
+    ffi::ibv_sge {
+        addr: src.as_ptr() as u64,
+        length: src.len() as u32,
+        lkey: 0,
+    }
+}

@@ -1,0 +1,58 @@
+use std::{ffi::c_void, sync::Arc};
+
+use rdma_sys as ffi;
+
+use super::{Pd, check, check_ptr};
+use crate::Result;
+
+/// The most inline data, in bytes, that a queue pair with one entry gets on the device.
+///
+/// No query tells, so small queue pairs are created, never connected and destroyed. The answer falls with more scatter/gather
+/// elements or entries on some devices.
+pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
+    // SAFETY: the context is open; a CQ without a channel is allowed.
+    let cq = unsafe {
+        ffi::ibv_create_cq(
+            pd.context().as_ptr(),
+            2,
+            std::ptr::null_mut::<c_void>(),
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    let cq = check_ptr("ibv_create_cq", cq)?;
+    let (mut low, mut high) = (0u32, 4096u32);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        let mut attr = ffi::ibv_qp_init_attr {
+            send_cq: cq.as_ptr(),
+            recv_cq: cq.as_ptr(),
+            cap: ffi::ibv_qp_cap {
+                max_send_wr: 1,
+                max_recv_wr: 1,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: middle,
+            },
+            qp_type: ffi::IBV_QPT_RC,
+            ..Default::default()
+        };
+        // SAFETY: the domain and the CQ are alive and `attr` is whole; the queue pair is destroyed at once.
+        unsafe {
+            let qp = ffi::ibv_create_qp(pd.as_ptr(), &mut attr);
+            if qp.is_null() {
+                high = middle - 1;
+            } else {
+                low = middle;
+                if let Err(err) = check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)) {
+                    log::error!(target: "rpma", "{err}");
+                }
+            }
+        }
+    }
+    // SAFETY: this is the owner, and no queue pair is left on it.
+    check("ibv_destroy_cq", unsafe {
+        ffi::ibv_destroy_cq(cq.as_ptr())
+    })?;
+    Ok(low)
+}

@@ -1,0 +1,514 @@
+//! The queue pair and the way of one operation to the doorbell.
+
+use std::{
+    mem::MaybeUninit,
+    ptr::NonNull,
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+};
+
+use rdma_sys as ffi;
+
+use super::{
+    batch::{RecvBuffer, SendBuffer},
+    errno,
+    request::{Body, Request},
+};
+use crate::{Error, FlushMethod, Result, mr::LocalSlice};
+
+/// What a queue pair can do beyond reads, writes and sends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Features {
+    /// Native flush to visibility.
+    pub(crate) flush_visibility: bool,
+    /// Native flush to persistence.
+    pub(crate) flush_persistent: bool,
+    /// Native atomic write.
+    pub(crate) atomic_write: bool,
+    /// Compare-and-swap, fetch-and-add.
+    pub(crate) atomics: bool,
+    /// Immediate data.
+    pub(crate) immediate: bool,
+}
+
+/// What a [`Qp`] is made of.
+pub(crate) struct QpParts {
+    pub(crate) qp: NonNull<ffi::ibv_qp>,
+    pub(crate) cap: ffi::ibv_qp_cap,
+    /// The queue pair was created with the extended send operations of `features`.
+    pub(crate) extended: bool,
+    pub(crate) features: Features,
+    pub(crate) flush_method: FlushMethod,
+    pub(crate) pd_tag: u32,
+    pub(crate) max_message: u64,
+    /// Where flushes by read put what they read.
+    pub(crate) scratch: ffi::ibv_sge,
+    pub(crate) has_srq: bool,
+}
+
+type PostSend = unsafe extern "C" fn(
+    *mut ffi::ibv_qp,
+    *mut ffi::ibv_send_wr,
+    *mut *mut ffi::ibv_send_wr,
+) -> i32;
+type PostRecv = unsafe extern "C" fn(
+    *mut ffi::ibv_qp,
+    *mut ffi::ibv_recv_wr,
+    *mut *mut ffi::ibv_recv_wr,
+) -> i32;
+
+/// A reliable-connection queue pair, with all that the data path needs at hand.
+///
+/// It does not own the C object: the cm id that created it destroys it, after every use (see `src/cm/id.rs`).
+pub(crate) struct Qp {
+    raw: NonNull<ffi::ibv_qp>,
+    extended: Option<NonNull<ffi::ibv_qp_ex>>,
+    post_send: PostSend,
+    post_recv: PostRecv,
+    pub(super) tag: u64,
+    pub(super) max_message: u64,
+    pub(super) max_inline: u32,
+    pub(super) max_send_sge: u32,
+    pub(super) max_recv_sge: u32,
+    pub(super) features: Features,
+    pub(super) flush_method: FlushMethod,
+    pub(super) scratch: ffi::ibv_sge,
+    pub(super) direct_write_to_pmem: AtomicBool,
+    has_srq: bool,
+    sq_depth: u32,
+    rq_depth: u32,
+    spare_send: AtomicPtr<SendBuffer>,
+    spare_recv: AtomicPtr<RecvBuffer>,
+}
+
+// SAFETY: posting is thread safe in libibverbs; the rest is read only or atomic.
+unsafe impl Send for Qp {}
+// SAFETY: as above.
+unsafe impl Sync for Qp {}
+
+impl std::fmt::Debug for Qp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Qp")
+            .field("num", &self.num())
+            .field("features", &self.features)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Qp {
+    /// # Safety
+    /// `parts.qp` must be a live queue pair, created as `parts` says, and outlive every use of the result.
+    pub(crate) unsafe fn new(parts: QpParts) -> Result<Self> {
+        // SAFETY: the queue pair is alive, and so is its context with the table of operations.
+        let ops = unsafe { &(*(*parts.qp.as_ptr()).context).ops };
+        let (Some(post_send), Some(post_recv)) = (ops.post_send, ops.post_recv) else {
+            return Err(Error::not_supported(
+                "posting to queue pairs of this device",
+            ));
+        };
+        let extended = if parts.extended {
+            // SAFETY: the queue pair is alive; a queue pair without the extension gives null.
+            NonNull::new(unsafe { ffi::ibv_qp_to_qp_ex(parts.qp.as_ptr()) })
+        } else {
+            None
+        };
+        let mut features = parts.features;
+        if extended.is_none() {
+            features.flush_visibility = false;
+            features.flush_persistent = false;
+            features.atomic_write = false;
+        }
+        Ok(Qp {
+            raw: parts.qp,
+            extended,
+            post_send,
+            post_recv,
+            tag: u64::from(parts.pd_tag) << 32,
+            max_message: parts.max_message.min(u64::from(u32::MAX)),
+            max_inline: parts.cap.max_inline_data,
+            max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
+            max_recv_sge: parts.cap.max_recv_sge.min(MAX_SGE as u32),
+            features,
+            flush_method: parts.flush_method,
+            scratch: parts.scratch,
+            direct_write_to_pmem: AtomicBool::new(false),
+            has_srq: parts.has_srq,
+            sq_depth: parts.cap.max_send_wr,
+            rq_depth: parts.cap.max_recv_wr,
+            spare_send: AtomicPtr::new(std::ptr::null_mut()),
+            spare_recv: AtomicPtr::new(std::ptr::null_mut()),
+        })
+    }
+
+    pub(crate) fn num(&self) -> u32 {
+        // SAFETY: the queue pair is alive.
+        unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut ffi::ibv_qp {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn features(&self) -> Features {
+        self.features
+    }
+
+    pub(crate) fn max_inline(&self) -> u32 {
+        self.max_inline
+    }
+
+    pub(crate) fn max_message(&self) -> u64 {
+        self.max_message
+    }
+
+    pub(crate) fn max_send_sge(&self) -> u32 {
+        self.max_send_sge
+    }
+
+    pub(crate) fn sq_depth(&self) -> u32 {
+        self.sq_depth
+    }
+
+    pub(crate) fn rq_depth(&self) -> u32 {
+        self.rq_depth
+    }
+
+    pub(crate) fn set_direct_write_to_pmem(&self, yes: bool) {
+        self.direct_write_to_pmem.store(yes, Ordering::Relaxed);
+    }
+
+    /// Posts one request.
+    #[inline]
+    pub(crate) fn post(
+        &self,
+        call: &'static str,
+        request: Request,
+        sg_list: *const ffi::ibv_sge,
+        num_sge: usize,
+    ) -> Result<()> {
+        if let Body::Flush { .. } | Body::AtomicWrite { .. } = request.body {
+            return self.post_extended(call, request);
+        }
+        let mut wr = MaybeUninit::<ffi::ibv_send_wr>::uninit();
+        // SAFETY: `wr` is ours and has room for the fields written.
+        unsafe { request.write_to(wr.as_mut_ptr(), sg_list, num_sge) };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair is alive; `wr` has every field that the provider reads for this opcode, and lives until the call
+        // returns, as does its list.
+        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), wr.as_mut_ptr(), &mut bad) };
+        if ret == 0 {
+            Ok(())
+        } else {
+            Err(post_failed(call, ret, 0))
+        }
+    }
+
+    /// Posts one native flush or atomic write.
+    #[inline]
+    fn post_extended(&self, call: &'static str, request: Request) -> Result<()> {
+        let Some(qp) = self.extended else {
+            return Err(Error::not_supported(
+                "native flush and atomic write on this queue pair",
+            ));
+        };
+        // SAFETY: the queue pair is alive and extended; start and complete are paired, nothing in between can return early or
+        // panic, and the request asks only for what the queue pair was created with.
+        let ret = unsafe {
+            ffi::ibv_wr_start(qp.as_ptr());
+            request.start_extended(qp.as_ptr());
+            ffi::ibv_wr_complete(qp.as_ptr())
+        };
+        if ret == 0 {
+            Ok(())
+        } else {
+            Err(post_failed(call, ret, 0))
+        }
+    }
+
+    /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart.
+    ///
+    /// # Safety
+    /// The list and all it points at must live until the call returns, with every field that a provider reads set.
+    pub(super) unsafe fn post_list(
+        &self,
+        call: &'static str,
+        first: *mut ffi::ibv_send_wr,
+        stride: usize,
+        len: usize,
+    ) -> Result<()> {
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the caller's word; the queue pair is alive.
+        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), first, &mut bad) };
+        if ret == 0 {
+            return Ok(());
+        }
+        Err(post_failed(
+            call,
+            ret,
+            accepted(first as usize, bad as usize, stride, len),
+        ))
+    }
+
+    /// The extended queue pair, for lists that hold native flushes or atomic writes.
+    pub(super) fn extended(&self) -> Option<NonNull<ffi::ibv_qp_ex>> {
+        self.extended
+    }
+
+    /// Posts one receive into `dst`.
+    #[inline]
+    pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
+        self.check_recv()?;
+        recv_one(
+            "ibv_post_recv",
+            self.tag,
+            self.max_recv_sge,
+            self.max_message,
+            list,
+            wr_id,
+            |wr, bad| {
+                // SAFETY: the queue pair is alive; the request lives until the call returns.
+                unsafe { (self.post_recv)(self.raw.as_ptr(), wr, bad) }
+            },
+        )
+    }
+
+    pub(super) fn check_recv(&self) -> Result<()> {
+        if self.has_srq {
+            return Err(Error::invalid(
+                "connection",
+                "receives of a connection with a shared receive queue are posted to that queue",
+            ));
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`Self::post_list`].
+    pub(super) unsafe fn post_recv_list(
+        &self,
+        first: *mut ffi::ibv_recv_wr,
+        bad: *mut *mut ffi::ibv_recv_wr,
+    ) -> i32 {
+        // SAFETY: the caller's word; the queue pair is alive.
+        unsafe { (self.post_recv)(self.raw.as_ptr(), first, bad) }
+    }
+
+    pub(super) fn take_send_buffer(&self) -> Box<SendBuffer> {
+        take_spare(&self.spare_send, || {
+            SendBuffer::with_capacity(self.sq_depth as usize)
+        })
+    }
+
+    pub(super) fn give_send_buffer(&self, buffer: Box<SendBuffer>) {
+        give_spare(&self.spare_send, buffer);
+    }
+
+    pub(super) fn take_recv_buffer(&self) -> Box<RecvBuffer> {
+        take_spare(&self.spare_recv, || {
+            RecvBuffer::with_capacity(self.rq_depth as usize)
+        })
+    }
+
+    pub(super) fn give_recv_buffer(&self, buffer: Box<RecvBuffer>) {
+        give_spare(&self.spare_recv, buffer);
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        free_spare(*self.spare_send.get_mut());
+        free_spare(*self.spare_recv.get_mut());
+    }
+}
+
+/// The buffer that the last batch gave back, or a new one.
+#[inline]
+pub(super) fn take_spare<T>(place: &AtomicPtr<T>, new: impl FnOnce() -> T) -> Box<T> {
+    let spare = place.swap(std::ptr::null_mut(), Ordering::Acquire);
+    if spare.is_null() {
+        return Box::new(new());
+    }
+    // SAFETY: the pointer came from `give_spare`, so from `Box::into_raw`, and the swap made us its only owner.
+    unsafe { Box::from_raw(spare) }
+}
+
+/// Keeps a buffer for the next batch.
+#[inline]
+pub(super) fn give_spare<T>(place: &AtomicPtr<T>, buffer: Box<T>) {
+    free_spare(place.swap(Box::into_raw(buffer), Ordering::AcqRel));
+}
+
+/// Frees a buffer that `give_spare` kept and that was taken out of its place; null is fine.
+#[inline]
+pub(super) fn free_spare<T>(buffer: *mut T) {
+    if !buffer.is_null() {
+        // SAFETY: the pointer came from `Box::into_raw`, and was taken out of its only place.
+        drop(unsafe { Box::from_raw(buffer) });
+    }
+}
+
+/// The most scatter/gather elements of one request that this crate passes on.
+pub(crate) const MAX_SGE: usize = 16;
+
+/// Posts one receive through `post`, which is `ibv_post_recv` or `ibv_post_srq_recv` on a queue.
+#[inline]
+pub(super) fn recv_one(
+    call: &'static str,
+    tag: u64,
+    max_sge: u32,
+    max_message: u64,
+    list: &[LocalSlice<'_>],
+    wr_id: u64,
+    post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
+) -> Result<()> {
+    let mut sges = Sges::new();
+    sges.gather(tag, crate::Usage::RECV, "dst", list, max_sge, max_message)?;
+    let mut wr = ffi::ibv_recv_wr {
+        wr_id,
+        next: std::ptr::null_mut(),
+        sg_list: sges.as_ptr().cast_mut(),
+        num_sge: sges.len() as i32,
+    };
+    let mut bad = std::ptr::null_mut();
+    let ret = post(&mut wr, &mut bad);
+    if ret == 0 {
+        Ok(())
+    } else {
+        Err(post_failed(call, ret, 0))
+    }
+}
+
+/// A scatter/gather list on the stack.
+pub(super) struct Sges {
+    list: [MaybeUninit<ffi::ibv_sge>; MAX_SGE],
+    len: usize,
+}
+
+impl Sges {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Sges {
+            list: [const { MaybeUninit::uninit() }; MAX_SGE],
+            len: 0,
+        }
+    }
+
+    /// Checks the slices and takes those that are not empty; gives their length in total.
+    #[inline]
+    pub(super) fn gather(
+        &mut self,
+        tag: u64,
+        usage: crate::Usage,
+        argument: &'static str,
+        slices: &[LocalSlice<'_>],
+        max_sge: u32,
+        max_message: u64,
+    ) -> Result<u64> {
+        let mut total = 0u64;
+        for slice in slices {
+            super::request::check_local(tag, slice, usage, argument)?;
+            total = total.saturating_add(slice.len());
+            if slice.is_empty() {
+                continue;
+            }
+            if self.len >= max_sge as usize || self.len >= MAX_SGE {
+                return Err(too_many_sges(argument, slices.len(), max_sge));
+            }
+            self.list[self.len].write(slice.sge);
+            self.len += 1;
+        }
+        if total > max_message {
+            return Err(super::request::too_long(argument, total, max_message));
+        }
+        Ok(total)
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *const ffi::ibv_sge {
+        self.list.as_ptr().cast()
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What was gathered.
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[ffi::ibv_sge] {
+        // SAFETY: the first `len` elements were written.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
+    }
+}
+
+#[cold]
+fn too_many_sges(argument: &'static str, length: usize, limit: u32) -> Error {
+    Error::TooLong {
+        argument,
+        length: length as u64,
+        limit: u64::from(limit),
+        limited_by: "the scatter/gather list of the queue (ConnCfg::max_sge)",
+    }
+}
+
+/// How many of a list were accepted, from where its first refused element lies.
+pub(super) fn accepted(first: usize, bad: usize, stride: usize, len: usize) -> usize {
+    match bad.checked_sub(first) {
+        Some(offset) if bad != 0 => (offset / stride).min(len.saturating_sub(1)),
+        _ => 0,
+    }
+}
+
+/// The error of a post that the provider refused with `ret` after `accepted` requests.
+#[cold]
+pub(super) fn post_failed(call: &'static str, ret: i32, accepted: usize) -> Error {
+    let errno = errno(ret);
+    let source = std::io::Error::from_raw_os_error(errno);
+    match (errno, accepted) {
+        // The man pages name ENOMEM for a full queue; some providers say EAGAIN.
+        (libc::ENOMEM | libc::EAGAIN, _) => Error::QueueFull {
+            call,
+            accepted,
+            source,
+        },
+        (_, 0) => Error::Provider { call, source },
+        _ => Error::PartlyPosted {
+            call,
+            accepted,
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_is_the_index_of_the_bad_one() {
+        assert_eq!(accepted(1000, 1000, 136, 4), 0);
+        assert_eq!(accepted(1000, 1272, 136, 4), 2);
+        assert_eq!(accepted(1000, 0, 136, 4), 0);
+        assert_eq!(accepted(1000, 900, 136, 4), 0);
+        assert_eq!(accepted(1000, 99_999, 136, 4), 3);
+    }
+
+    #[test]
+    fn a_full_queue_is_told_apart() {
+        assert!(matches!(
+            post_failed("ibv_post_send", libc::ENOMEM, 0),
+            Error::QueueFull { accepted: 0, .. }
+        ));
+        assert!(matches!(
+            post_failed("ibv_post_send", -libc::ENOMEM, 3),
+            Error::QueueFull { accepted: 3, .. }
+        ));
+        assert!(matches!(
+            post_failed("ibv_post_send", libc::EINVAL, 0),
+            Error::Provider { .. }
+        ));
+        assert!(matches!(
+            post_failed("ibv_post_send", libc::EINVAL, 2),
+            Error::PartlyPosted { accepted: 2, .. }
+        ));
+    }
+}

@@ -1,0 +1,172 @@
+//! What the tests on a device share: the address to use, connected pairs, registered memory.
+#![allow(dead_code)]
+
+use std::time::Duration;
+
+use rpma::{
+    ConnCfg, Connection, Endpoint, FlushKind, LocalRegion, Memory, Peer, PeerCfg, RemoteRegion,
+    Usage, WcStatus,
+};
+
+/// Long enough for anything on an emulated machine.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The local address of the RDMA device that the tests run on, from `RPMA_TEST_ADDR`.
+///
+/// Without it the test is skipped, and says so. With it a device that cannot be used fails the test.
+pub fn address(test: &str) -> Option<String> {
+    match std::env::var("RPMA_TEST_ADDR") {
+        Ok(address) if !address.is_empty() => Some(address),
+        _ => {
+            println!("SKIP: {test}: RPMA_TEST_ADDR names no RDMA device");
+            None
+        }
+    }
+}
+
+/// The peer on the device under test; returns from the test where there is none.
+#[macro_export]
+macro_rules! device {
+    () => {{
+        let name = std::any::type_name_of_val(&|| {}).trim_end_matches("::{{closure}}");
+        match $crate::common::address(name) {
+            Some(address) => rpma::Peer::local(&address).expect("the declared device is usable"),
+            None => return,
+        }
+    }};
+}
+
+/// Skips the test with a reason.
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)*) => {{
+        let name = std::any::type_name_of_val(&|| {}).trim_end_matches("::{{closure}}");
+        println!("SKIP: {name}: {}", format_args!($($reason)*));
+        return;
+    }};
+}
+
+/// The address under test, once `device!` has found it.
+pub fn addr() -> String {
+    std::env::var("RPMA_TEST_ADDR").unwrap_or_default()
+}
+
+/// Two connected ends on the device under test: first the one that asked, then the one that accepted.
+pub struct Pair {
+    pub client: Connection,
+    pub server: Connection,
+}
+
+/// A pair with one configuration for both ends.
+pub fn pair(peer: &Peer, cfg: &ConnCfg) -> Pair {
+    pair_of(peer, cfg, peer, cfg)
+}
+
+/// A pair with a peer and a configuration for each end.
+pub fn pair_of(
+    client_peer: &Peer,
+    client_cfg: &ConnCfg,
+    server_peer: &Peer,
+    server_cfg: &ConnCfg,
+) -> Pair {
+    let endpoint = Endpoint::listen(server_peer, &addr(), "0").expect("listen");
+    let port = endpoint
+        .local_addr()
+        .expect("an address")
+        .port()
+        .to_string();
+    let client_cfg = client_cfg.clone().timeout(LONG);
+    let request =
+        rpma::ConnRequest::new(client_peer, &addr(), &port, &client_cfg).expect("request");
+    let client = request.connect(None).expect("connect");
+    let server = endpoint
+        .next_request_timeout(server_cfg, LONG)
+        .expect("a request")
+        .expect("a request in time")
+        .connect(None)
+        .expect("accept");
+    client.wait_established(LONG).expect("client established");
+    server.wait_established(LONG).expect("server established");
+    for conn in [&client, &server] {
+        conn.apply_peer_cfg(&PeerCfg::new().with_direct_write_to_pmem(true));
+    }
+    Pair { client, server }
+}
+
+/// Registered anonymous memory, filled by `byte(i)`.
+pub fn region(peer: &Peer, len: usize, usage: Usage, byte: impl Fn(usize) -> u8) -> LocalRegion {
+    let memory = Memory::anonymous(len).expect("memory");
+    let bytes: Vec<u8> = (0..len).map(byte).collect();
+    memory.write_at(0, &bytes).expect("write");
+    peer.register(memory, usage).expect("register")
+}
+
+/// All of the usages that a remote side can have.
+pub fn remote_usage() -> Usage {
+    Usage::READ_SRC | Usage::WRITE_DST | Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT
+}
+
+/// The region as its peer sees it.
+pub fn remote(region: &LocalRegion) -> RemoteRegion {
+    RemoteRegion::from_descriptor(region.descriptor().as_bytes()).expect("a descriptor")
+}
+
+/// The contents of a region.
+pub fn contents(region: &LocalRegion) -> Vec<u8> {
+    let mut bytes = vec![0; region.len() as usize];
+    region.read_at(0, &mut bytes).expect("read");
+    bytes
+}
+
+/// Takes the next completion of `cq`, which must come.
+pub fn completion(cq: &rpma::Cq) -> rpma::Completion {
+    let mut buf = [rpma::Completion::default()];
+    let taken = cq
+        .take(&mut buf, rpma::Wait::new().timeout(LONG))
+        .expect("take");
+    *taken.first().expect("a completion in time")
+}
+
+/// Takes the next completion, which must be a success with this number.
+pub fn success(cq: &rpma::Cq, wr_id: u64) -> rpma::Completion {
+    let wc = completion(cq);
+    assert_eq!(
+        (wc.status(), wc.wr_id()),
+        (WcStatus::SUCCESS, wr_id),
+        "{wc:?}"
+    );
+    wc
+}
+
+/// Both kinds.
+pub const FLUSHES: [FlushKind; 2] = [FlushKind::Persistent, FlushKind::Visibility];
+
+/// What the process and the kernel hold: open files of this process and its RDMA objects.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub struct Held {
+    fds: usize,
+    rdma: Vec<(String, usize)>,
+}
+
+/// Counts what is held now.
+pub fn held() -> Held {
+    let fds = std::fs::read_dir("/proc/self/fd")
+        .expect("/proc/self/fd")
+        .count();
+    let rdma = ["cm_id", "qp", "cq", "mr", "pd", "srq"]
+        .iter()
+        .map(|kind| {
+            let out = std::process::Command::new("rdma")
+                .args(["resource", "show", kind])
+                .output()
+                .expect("the rdma tool of iproute2");
+            let mine = format!("pid {} ", std::process::id());
+            let text = String::from_utf8_lossy(&out.stdout);
+            (
+                kind.to_string(),
+                text.lines().filter(|line| line.contains(&mine)).count(),
+            )
+        })
+        .collect();
+    Held { fds, rdma }
+}
