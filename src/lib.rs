@@ -1,5 +1,4 @@
-//! Remote memory over RDMA.
-
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 pub mod cm;

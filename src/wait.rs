@@ -42,6 +42,19 @@ impl Until {
         }
     }
 
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Until::Deadline(deadline) if Instant::now() >= deadline)
+            || matches!(self, Until::Now)
+    }
+
+    pub(crate) fn left_or(self, forever: Duration) -> Duration {
+        match self {
+            Until::Now => Duration::ZERO,
+            Until::Deadline(deadline) => deadline.saturating_duration_since(Instant::now()),
+            Until::Forever | Until::Mode => forever,
+        }
+    }
+
     /// What is left; `None` for ever.
     fn left(self) -> Option<Duration> {
         match self {

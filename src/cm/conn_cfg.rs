@@ -252,7 +252,7 @@ impl ConnCfg {
                 "cannot be had with a shared receive queue that has a completion queue of its own",
             ));
         }
-        if self.max_sge == 0 || self.max_sge > crate::verbs::qp::MAX_SGE as u32 {
+        if self.max_sge == 0 || self.max_sge > crate::verbs::MAX_SGE as u32 {
             return Err(Error::invalid("max_sge", "not within 1..=16"));
         }
         if self.retry_count > 7 {

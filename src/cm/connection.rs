@@ -8,7 +8,8 @@ use std::{
 use super::{
     conn_cfg::ConnCfg,
     event::{CmEventKind, ConnEvent},
-    request::{ConnRequest, Parts},
+    parts::Parts,
+    request::ConnRequest,
 };
 use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 

@@ -16,6 +16,7 @@ mod endpoint;
 mod event;
 pub(crate) mod id;
 mod ops;
+mod parts;
 mod request;
 
 pub(crate) use addr::{Address, bound_context, resolved_context};

@@ -104,7 +104,7 @@ impl Srq {
                 "a shared receive queue needs an entry",
             ));
         }
-        if cfg.max_sge == 0 || cfg.max_sge > crate::verbs::qp::MAX_SGE as u32 {
+        if cfg.max_sge == 0 || cfg.max_sge > crate::verbs::MAX_SGE as u32 {
             return Err(crate::Error::invalid("max_sge", "not within 1..=16"));
         }
         let raw = RawSrq::create(

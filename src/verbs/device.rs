@@ -6,7 +6,7 @@ use super::{Context, check};
 use crate::Result;
 
 /// What carries a device's RDMA traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transport(i32);
 
 impl Transport {
@@ -25,6 +25,16 @@ impl Transport {
     /// Is it iWARP?
     pub fn is_iwarp(self) -> bool {
         self == Self::IWARP
+    }
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::IB => f.write_str("IB"),
+            Self::IWARP => f.write_str("IWARP"),
+            Transport(other) => write!(f, "Transport({other})"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rdma_sys as ffi;
 
-use super::qp::{Qp, Sges};
+use super::{qp::Qp, sges::Sges};
 use crate::{
     FlushKind, Post, Result, Usage,
     mr::{LocalSlice, RemoteSlice},

@@ -4,7 +4,7 @@ use std::ptr::addr_of_mut;
 
 use rdma_sys as ffi;
 
-use super::qp::{Qp, Sges};
+use super::{qp::Qp, sges::Sges};
 use crate::{
     Error, FlushKind, FlushMethod, Post, Result, Usage,
     mr::{LocalSlice, RemoteSlice},

@@ -8,12 +8,7 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{
-    Pd,
-    batch::RecvBuffer,
-    check, check_ptr,
-    qp::{MAX_SGE, recv_one},
-};
+use super::{Pd, check, check_ptr, qp::recv_one, recv_batch::RecvBuffer, sges::MAX_SGE};
 use crate::{Error, Result, mr::LocalSlice};
 
 /// A shared receive queue (`ibv_create_srq(3)`).
