@@ -11,7 +11,7 @@ use crate::{Result, Usage, mr::LocalSlice};
 
 /// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).
 ///
-/// As with a [`Batch`], adding checks and [`submit`](Self::submit) posts; in steady state nothing is allocated.
+/// As with a [`Batch`](crate::Batch), adding checks and [`submit`](Self::submit) posts; in steady state nothing is allocated.
 #[must_use = "nothing is posted before `submit`"]
 pub struct RecvBatch<'c> {
     queue: Queue<'c>,
