@@ -8,6 +8,7 @@ pub mod mr;
 mod peer;
 pub mod peer_cfg;
 mod post;
+mod refused;
 pub mod srq;
 mod verbs;
 mod wait;

@@ -216,8 +216,6 @@ impl Drop for RawEvent {
     fn drop(&mut self) {
         // SAFETY: the event was not acknowledged before.
         let ret = unsafe { ffi::rdma_ack_cm_event(self.0.as_ptr()) };
-        if let Err(err) = check("rdma_ack_cm_event", ret) {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(check("rdma_ack_cm_event", ret));
     }
 }

@@ -332,9 +332,7 @@ impl Id {
 
 impl Drop for Id {
     fn drop(&mut self) {
-        if let Err(err) = self.release() {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(self.release());
     }
 }
 

@@ -238,9 +238,7 @@ impl Drop for ConnRequest {
 
 /// Rejects, and logs where that fails: the peer then learns by the destruction of the id.
 fn reject(id: &Id, private_data: &[u8]) {
-    if let Err(err) = id.reject(private_data) {
-        log::warn!(target: "rpma", "{err}");
-    }
+    crate::refused::report(id.reject(private_data));
 }
 
 fn check_private_data(data: &[u8], limit: usize, limited_by: &'static str) -> Result<()> {

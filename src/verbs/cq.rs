@@ -80,9 +80,7 @@ impl Drop for RawChannel {
     fn drop(&mut self) {
         // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        if let Err(err) = check("ibv_destroy_comp_channel", ret) {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(check("ibv_destroy_comp_channel", ret));
     }
 }
 
@@ -203,9 +201,7 @@ impl Drop for RawCq {
         self.ack_events();
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
-        if let Err(err) = check("ibv_destroy_cq", ret) {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(check("ibv_destroy_cq", ret));
     }
 }
 

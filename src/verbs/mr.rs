@@ -119,8 +119,6 @@ impl Mr {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        if let Err(err) = self.dereg() {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(self.dereg());
     }
 }

@@ -44,9 +44,7 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
                 high = middle - 1;
             } else {
                 low = middle;
-                if let Err(err) = check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)) {
-                    log::error!(target: "rpma", "{err}");
-                }
+                crate::refused::report(check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)));
             }
         }
     }

@@ -142,8 +142,6 @@ impl Drop for RawSrq {
         super::qp::free_spare(self.spare.swap(std::ptr::null_mut(), Ordering::Acquire));
         // SAFETY: this is the owner; every queue pair on it holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_srq(self.raw.as_ptr()) };
-        if let Err(err) = check("ibv_destroy_srq", ret) {
-            log::error!(target: "rpma", "{err}");
-        }
+        crate::refused::report(check("ibv_destroy_srq", ret));
     }
 }
