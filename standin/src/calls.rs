@@ -38,6 +38,8 @@ calls! {
     ibv_query_device_ex libc::EIO;
     ibv_query_port libc::EIO;
     ibv_query_gid libc::EIO;
+    _ibv_query_gid_ex libc::EIO;
+    _ibv_query_gid_table libc::EIO;
     ibv_query_pkey libc::EIO;
     ibv_alloc_pd libc::ENOMEM;
     ibv_dealloc_pd libc::EBUSY;
@@ -50,6 +52,10 @@ calls! {
     ibv_create_comp_channel libc::EMFILE;
     ibv_destroy_comp_channel libc::EBUSY;
     ibv_create_cq libc::ENOMEM;
+    ibv_create_cq_ex libc::ENOMEM;
+    ibv_start_poll libc::EIO;
+    ibv_next_poll libc::EIO;
+    ibv_end_poll 0;
     ibv_resize_cq libc::ENOMEM;
     ibv_destroy_cq libc::EBUSY;
     ibv_get_cq_event libc::EIO;

@@ -54,6 +54,8 @@ pub struct Cq {
     queue: VecDeque<Cqe>,
     armed: Armed,
     unacked: i64,
+    /// The completion that the extended readers tell of.
+    pub current: Option<ffi::ibv_wc>,
     pub async_unacked: i64,
     overrun: bool,
 }
@@ -133,6 +135,24 @@ impl World {
         Ok(())
     }
 
+    /// What a new completion queue is to belong to.
+    pub fn check_cq(
+        &mut self,
+        ctx: *mut ffi::ibv_context,
+        channel: *mut ffi::ibv_comp_channel,
+        vector: c_int,
+        call: Call,
+    ) -> Result<(), c_int> {
+        self.contexts.get(ctx, call)?;
+        if !channel.is_null() && self.channels.get(channel, call)?.context != ctx as usize {
+            return Err(libc::EINVAL);
+        }
+        if !(0..2).contains(&vector) {
+            return Err(libc::EINVAL);
+        }
+        Ok(())
+    }
+
     pub fn new_cq(
         &mut self,
         ctx: *mut ffi::ibv_context,
@@ -166,6 +186,7 @@ impl World {
             queue: VecDeque::new(),
             armed: Armed::No,
             unacked: 0,
+            current: None,
             async_unacked: 0,
             overrun: false,
         }))
@@ -244,8 +265,13 @@ impl World {
     }
 
     /// Takes up to `n` completions.
-    fn poll(&mut self, cq: *mut ffi::ibv_cq, n: usize) -> Result<Vec<ffi::ibv_wc>, c_int> {
-        let cq = self.cqs.get(cq, Call::ibv_poll_cq)?;
+    pub fn poll(
+        &mut self,
+        cq: *mut ffi::ibv_cq,
+        n: usize,
+        call: Call,
+    ) -> Result<Vec<ffi::ibv_wc>, c_int> {
+        let cq = self.cqs.get(cq, call)?;
         let n = n.min(cq.queue.len());
         let taken: Vec<Cqe> = cq.queue.drain(..n).collect();
         for cqe in &taken {
@@ -328,15 +354,7 @@ unsafe extern "C" fn ibv_create_cq(
         return pointer(Err(e));
     }
     let mut w = world();
-    let r = w.contexts.get(ctx, Call::ibv_create_cq).map(|_| ());
-    let r = match r {
-        Ok(()) if !channel.is_null() => w.channels.get(channel, Call::ibv_create_cq).map(|_| ()),
-        other => other,
-    };
-    let r = match r {
-        Ok(()) if !(0..2).contains(&vector) => Err(libc::EINVAL),
-        other => other,
-    };
+    let r = w.check_cq(ctx, channel, vector, Call::ibv_create_cq);
     pointer(r.and_then(|()| w.new_cq(ctx, cqe, cq_context, channel)))
 }
 
@@ -457,7 +475,7 @@ pub unsafe extern "C" fn poll_cq(cq: *mut ffi::ibv_cq, n: c_int, wc: *mut ffi::i
         set_errno(e);
         return -1;
     }
-    match world().poll(cq, usize::try_from(n).unwrap_or(0)) {
+    match world().poll(cq, usize::try_from(n).unwrap_or(0), Call::ibv_poll_cq) {
         Ok(taken) => {
             for (i, t) in taken.iter().enumerate() {
                 // SAFETY: the caller has room for `n`.

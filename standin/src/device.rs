@@ -456,11 +456,80 @@ unsafe extern "C" fn ibv_query_gid(
     if world().contexts.get(ctx, Call::ibv_query_gid).is_err() || port != 1 || index != 0 {
         return minus(libc::EINVAL);
     }
+    // SAFETY: the caller's struct.
+    unsafe { *gid = our_gid() };
+    0
+}
+
+/// The one entry of the table: 192.168.77.1, mapped.
+fn our_gid() -> ffi::ibv_gid {
     let mut raw = [0u8; 16];
     raw[10..].copy_from_slice(&[0xff, 0xff, 192, 168, 77, 1]);
-    // SAFETY: the caller's struct.
-    unsafe { (*gid).raw = raw };
+    ffi::ibv_gid { raw }
+}
+
+/// Writes the one entry, as large as the caller knows it.
+unsafe fn gid_entry(to: *mut ffi::ibv_gid_entry, size: usize, personality: Personality) {
+    let entry = ffi::ibv_gid_entry {
+        gid: our_gid(),
+        port_num: 1,
+        gid_type: if personality.is_iwarp() {
+            ffi::IBV_GID_TYPE_IB
+        } else {
+            ffi::IBV_GID_TYPE_ROCE_V2
+        },
+        ..Default::default()
+    };
+    let len = size.min(size_of::<ffi::ibv_gid_entry>());
+    // SAFETY: `size` bytes at `to`, as the caller promises.
+    unsafe { ptr::copy_nonoverlapping((&raw const entry).cast::<u8>(), to.cast::<u8>(), len) };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _ibv_query_gid_ex(
+    ctx: *mut ffi::ibv_context,
+    port: u32,
+    index: u32,
+    entry: *mut ffi::ibv_gid_entry,
+    flags: u32,
+    size: usize,
+) -> c_int {
+    if let Some(e) = enter(Call::_ibv_query_gid_ex) {
+        return e;
+    }
+    let personality = match world().contexts.get(ctx, Call::_ibv_query_gid_ex) {
+        Ok(c) => c.personality,
+        Err(e) => return e,
+    };
+    if port != 1 || index != 0 || flags != 0 {
+        return libc::EINVAL;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { gid_entry(entry, size, personality) };
     0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _ibv_query_gid_table(
+    ctx: *mut ffi::ibv_context,
+    entries: *mut ffi::ibv_gid_entry,
+    max: usize,
+    flags: u32,
+    size: usize,
+) -> isize {
+    if let Some(e) = enter(Call::_ibv_query_gid_table) {
+        return -(e as isize);
+    }
+    let personality = match world().contexts.get(ctx, Call::_ibv_query_gid_table) {
+        Ok(c) => c.personality,
+        Err(e) => return -(e as isize),
+    };
+    if max == 0 || flags != 0 {
+        return -(libc::EINVAL as isize);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { gid_entry(entries, size, personality) };
+    1
 }
 
 #[unsafe(no_mangle)]

@@ -20,6 +20,7 @@ mod cm;
 mod config;
 mod control;
 mod cq;
+mod cq_ex;
 mod device;
 mod doorbell;
 mod engine;

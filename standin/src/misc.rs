@@ -179,7 +179,7 @@ absent_pointers! {
     ibv_import_device ibv_import_pd ibv_import_mr ibv_import_dm ibv_create_ah ibv_create_ah_from_wc
 }
 absent_codes! {
-    ibv_attach_mcast ibv_detach_mcast ibv_destroy_ah ibv_set_ece ibv_query_ece ibv_rereg_mr _ibv_query_gid_ex
+    ibv_attach_mcast ibv_detach_mcast ibv_destroy_ah ibv_set_ece ibv_query_ece ibv_rereg_mr
     ibv_resolve_eth_l2_from_gid
 }
 absent_minus! {
@@ -187,11 +187,6 @@ absent_minus! {
     standin_rdma_leave_multicast standin_rdma_reject_ece standin_rdma_set_local_ece standin_rdma_get_remote_ece
 }
 absent_void! { ibv_unimport_pd ibv_unimport_mr ibv_unimport_dm }
-
-#[unsafe(no_mangle)]
-extern "C" fn _ibv_query_gid_table() -> isize {
-    -(libc::EOPNOTSUPP as isize)
-}
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_query_qp_data_in_order() -> c_int {

@@ -8,7 +8,7 @@ use rdma_sys as ffi;
 /// A completion queue and, behind it, what null mode needs.
 #[repr(C)]
 pub struct CqMemory {
-    pub cq: ffi::ibv_cq,
+    pub cq: ffi::ibv_cq_ex,
     pub ring: Ring,
 }
 

@@ -3,7 +3,7 @@
 use rdma_sys as ffi;
 
 use crate::config::Personality;
-use crate::{cq, device, null, post, qp, srq};
+use crate::{cq, cq_ex, device, null, post, qp, srq};
 
 /// `abi_compat` of a context that has a `verbs_context` around it.
 const EXTENDED: usize = usize::MAX;
@@ -15,6 +15,7 @@ pub fn fill(ctx: &mut ffi::verbs_context, personality: Personality, null_mode: b
     ctx.query_port = Some(device::query_port);
     ctx.advise_mr = Some(device::advise_mr);
     ctx.create_qp_ex = personality.has_qp_ex().then_some(qp::create_qp_ex as _);
+    ctx.create_cq_ex = personality.has_qp_ex().then_some(cq_ex::create_cq_ex as _);
     ctx.context.abi_compat = EXTENDED as *mut libc::c_void;
     let ops = &mut ctx.context.ops;
     ops.post_srq_recv = Some(srq::post_srq_recv);
