@@ -23,7 +23,7 @@ pub(crate) use addr::{Address, bound_context, resolved_context};
 pub use conn_cfg::{ConnCfg, FlushMethod};
 pub use connection::{Connection, Fired};
 pub(crate) use devices::context_by_name;
-pub use devices::devices;
+pub use devices::{RawContext, devices};
 pub use endpoint::{Endpoint, EndpointCfg};
 pub use event::{CmEventKind, ConnEvent, ConnEventKind};
 pub use request::ConnRequest;

@@ -129,6 +129,17 @@ pub struct RemoteSlice {
 }
 
 impl RemoteSlice {
+    /// No bytes of no region: the other side of an operation without content, as the C interface has it.
+    #[doc(hidden)]
+    pub const NOWHERE: RemoteSlice = RemoteSlice {
+        addr: 0,
+        len: 0,
+        rkey: 0,
+        usage: Usage::all(),
+        methods: None,
+        whole: false,
+    };
+
     /// The bytes of `range`, counted from the start of this slice.
     ///
     /// # Errors

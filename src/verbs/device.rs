@@ -109,6 +109,18 @@ pub struct DeviceInfo {
     pub transport: Transport,
 }
 
+impl Capabilities {
+    /// What a device can do that others have opened, by its first port; for the C interface.
+    ///
+    /// # Safety
+    /// `context` must be an open device context.
+    #[doc(hidden)]
+    pub unsafe fn of_raw_context(context: std::ptr::NonNull<ffi::ibv_context>) -> Result<Self> {
+        // SAFETY: the caller's word; the context is used within this call only.
+        unsafe { Context::new(context, Box::new(())) }.capabilities(1)
+    }
+}
+
 impl Context {
     pub(crate) fn transport(&self) -> Transport {
         Transport(self.transport_type())

@@ -1,0 +1,101 @@
+//! Functions that librpma had before 1.0, for programs that were never moved.
+#![allow(
+    deprecated,
+    reason = "they are what the crate keeps for this interface"
+)]
+
+use std::{
+    ffi::{c_int, c_uint, c_void},
+    os::fd::AsRawFd,
+};
+
+use rpma::{Connection, Cq, RemoteRegion, Signal, cq::OldOperation};
+
+use crate::{INVAL, Out, Outcome, c_api, cq::NO_COMPLETION, given, mr::Local, ops::remote_slice};
+
+/// `struct rpma_completion`.
+#[repr(C)]
+pub(crate) struct OldCompletion {
+    op_context: *mut c_void,
+    op: c_uint,
+    byte_len: u32,
+    op_status: c_uint,
+    flags: c_uint,
+    imm: u32,
+}
+
+/// `IBV_WC_WITH_IMM`.
+const WITH_IMM: c_uint = 2;
+
+fn take(cq: &Cq, place: Out<'_, OldCompletion>) -> Outcome {
+    let place = given(place)?;
+    let Some(wc) = cq.get_completion()? else {
+        return Err(NO_COMPLETION);
+    };
+    let op = match wc.op {
+        OldOperation::Read => 0,
+        OldOperation::Write => 1,
+        OldOperation::Flush => 2,
+        OldOperation::Send => 3,
+        OldOperation::Recv => 4,
+        OldOperation::RecvRdmaWithImm => 5,
+        // Nothing that this interface posts.
+        OldOperation::Other(_) => c_uint::MAX,
+    };
+    place.write(OldCompletion {
+        op_context: wc.op_context as *mut c_void,
+        op,
+        byte_len: wc.byte_len,
+        op_status: wc.op_status.as_raw(),
+        flags: if wc.imm.is_some() { WITH_IMM } else { 0 },
+        imm: wc.imm.unwrap_or(0),
+    });
+    Ok(())
+}
+
+c_api! {
+    /// The fd of the main CQ's completion channel.
+    fn rpma_conn_get_completion_fd(conn: Option<&Connection>, fd: Out<'_, c_int>) {
+        let (connection, place) = (given(conn)?, given(fd)?);
+        place.write(connection.get_completion_fd().as_raw_fd());
+        Ok(())
+    }
+
+    /// Waits for news of the main CQ, or says that there is none, as the fd is set.
+    fn rpma_conn_completion_wait(conn: Option<&Connection>) {
+        match given(conn)?.cq().wait_as_fd_is_set()? {
+            true => Ok(()),
+            false => Err(NO_COMPLETION),
+        }
+    }
+
+    /// Takes one completion of the main CQ.
+    fn rpma_conn_completion_get(conn: Option<&Connection>, cmpl: Out<'_, OldCompletion>) {
+        take(given(conn)?.cq(), cmpl)
+    }
+
+    /// Takes one completion.
+    fn rpma_cq_get_completion(cq: Option<&Cq>, cmpl: Out<'_, OldCompletion>) {
+        take(given(cq)?, cmpl)
+    }
+
+    /// Writes 8 bytes of a region at once.
+    fn rpma_write_atomic(
+        conn: Option<&Connection>,
+        dst: Option<&RemoteRegion>,
+        dst_offset: usize,
+        src: Option<&Local>,
+        src_offset: usize,
+        flags: c_int,
+        op_context: *const c_void,
+    ) {
+        let (connection, dst, src) = (given(conn)?, given(dst)?, given(src)?);
+        let signal = match flags {
+            0 => return Err(INVAL),
+            _ if flags & 2 != 0 => Signal::Always(op_context as u64),
+            _ => Signal::OnError(op_context as u64),
+        };
+        let dst = remote_slice(dst, dst_offset, 8)?;
+        Ok(connection.write_atomic(&src.slice(src_offset, 8)?, &dst, signal)?)
+    }
+}
