@@ -27,6 +27,8 @@ pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
 pub use post::{Post, Signal};
 pub use srq::{Srq, SrqCfg};
+#[cfg(feature = "efa")]
+pub use verbs::efa;
 pub use verbs::{
     AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DeviceInfo,
     OdpCapabilities, RecvBatch, Transport,

@@ -242,6 +242,11 @@ impl LocalRegion {
         }
     }
 
+    #[cfg(feature = "efa")]
+    pub(crate) fn registration(&self) -> Option<&Mr> {
+        self.held.registration()
+    }
+
     /// Tells the kernel what is about to happen to the pages of `range`; for regions registered for on-demand paging, and at most
     /// 4 GiB - 1 at once. With `wait` the call returns when the advice was followed, else at once.
     ///

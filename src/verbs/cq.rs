@@ -29,6 +29,11 @@ unsafe impl Sync for RawChannel {}
 pub(crate) struct CqId(NonNull<ffi::ibv_cq>);
 
 impl RawChannel {
+    #[cfg(feature = "efa")]
+    pub(crate) fn as_ptr(&self) -> *mut ffi::ibv_comp_channel {
+        self.raw.as_ptr()
+    }
+
     pub(crate) fn create(context: &Arc<Context>) -> Result<Self> {
         // SAFETY: the context is open.
         let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };

@@ -14,6 +14,8 @@ mod check;
 mod context;
 mod cq;
 mod device;
+#[cfg(feature = "efa")]
+pub mod efa;
 mod mr;
 mod pd;
 mod post;

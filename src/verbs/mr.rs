@@ -74,6 +74,16 @@ impl Mr {
         })
     }
 
+    #[cfg(feature = "efa")]
+    pub(crate) fn as_ptr(&self) -> *mut ffi::ibv_mr {
+        self.raw.as_ptr()
+    }
+
+    #[cfg(feature = "efa")]
+    pub(crate) fn context(&self) -> &Arc<super::Context> {
+        self.pd.context()
+    }
+
     pub(crate) fn lkey(&self) -> u32 {
         // SAFETY: the registration is alive.
         unsafe { (*self.raw.as_ptr()).lkey }
