@@ -53,21 +53,9 @@ covered() {
     return 1
 }
 
-# debian_mirror: the address of a Debian archive, from the environment or from this machine's own apt.
-debian_mirror() {
-    if [[ -n ${RPMA_DEBIAN_MIRROR:-} ]]; then
-        printf '%s\n' "$RPMA_DEBIAN_MIRROR"
-        return
-    fi
-    # The security archive has the same origin, but other suites.
-    # shellcheck disable=SC2016 # apt's own format
-    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 'Created-By: Packages' 2>/dev/null |
-        awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }'
-}
-
 # guest_dir: where the guest of this recipe lies, or will lie, in the cache.
 guest_dir() {
     local key
-    key=$(cat "$REPO"/ci/guest/{build,packages,modules} | sha256sum)
+    key=$(cat "$REPO"/ci/guest/{build,debian.sh,packages,modules} | sha256sum)
     printf '%s/guest-%s\n' "$CACHE" "${key:0:12}"
 }
