@@ -15,8 +15,8 @@ use crate::{Batch, FlushKind, LocalSlice, Post, RecvBatch, RemoteSlice, Result};
 impl Connection {
     /// Writes `src` to the peer's memory `dst`, of the same length.
     ///
-    /// A completion says that the peer's device has the data; that they are visible or persistent there takes a
-    /// [`flush`](Self::flush). `src` must be registered for [`Usage::WRITE_SRC`](crate::Usage::WRITE_SRC) and `dst` for
+    /// A completion says that the peer's device has the data (on iWARP: only that they are on their way, so that the peer's refusal shows as
+    /// the end of the connection); that they are visible or persistent there takes a [`flush`](Self::flush). `src` must be registered for [`Usage::WRITE_SRC`](crate::Usage::WRITE_SRC) and `dst` for
     /// [`Usage::WRITE_DST`](crate::Usage::WRITE_DST). The contents of `src` must not change until the completion: what the peer gets is then any mix.
     ///
     /// Source: `ibv_post_send(3)`, `IBV_WR_RDMA_WRITE`.

@@ -20,8 +20,11 @@ use crate::{
 /// operation that is refused leaves the batch as it was. Dropping a batch drops what was not submitted. In
 /// steady state a batch allocates nothing: its memory is the connection's and goes back to it.
 ///
+/// Where a batch holds both native flushes or atomic writes and operations that gather slices of different lengths, it goes out in several
+/// calls, one after the other.
+///
 /// Several threads may each have a batch of the same connection; the operations of one batch are never mixed with
-/// others when they go out as one list of work requests.
+/// others when they go out in one call.
 #[must_use = "nothing is posted before `submit`"]
 pub struct Batch<'c> {
     qp: &'c Qp,
@@ -38,6 +41,8 @@ pub(crate) struct SendBuffer {
     inline: Vec<u8>,
     /// An operation of the batch exists only on the extended queue pair.
     extended: bool,
+    /// An operation of the batch gathers slices of different lengths.
+    uneven: bool,
 }
 
 /// One operation, with the C request that it becomes in a linked list.
@@ -45,6 +50,8 @@ struct Entry {
     wr: MaybeUninit<ffi::ibv_send_wr>,
     request: Request,
     num_sge: u32,
+    /// Its slices differ in length.
+    uneven: bool,
 }
 
 impl SendBuffer {
@@ -55,6 +62,7 @@ impl SendBuffer {
             sges: Vec::with_capacity(entries),
             inline: Vec::with_capacity(entries * 8),
             extended: false,
+            uneven: false,
         }
     }
 
@@ -63,16 +71,22 @@ impl SendBuffer {
         self.sges.clear();
         self.inline.clear();
         self.extended = false;
+        self.uneven = false;
     }
 
     #[inline]
     fn push(&mut self, request: Request, sges: &[ffi::ibv_sge]) {
         self.sges.extend_from_slice(sges);
         self.extended |= matches!(request.body, Body::Flush { .. } | Body::AtomicWrite { .. });
+        let uneven = sges
+            .windows(2)
+            .any(|two| matches!(two, [a, b] if a.length != b.length));
+        self.uneven |= uneven;
         self.entries.push(Entry {
             wr: MaybeUninit::uninit(),
             request,
             num_sge: sges.len() as u32,
+            uneven,
         });
     }
 
@@ -326,7 +340,8 @@ impl<'c> Batch<'c> {
         let result = if buffer.extended {
             submit_extended(qp, buffer)
         } else {
-            submit_list(qp, buffer)
+            let inline = buffer.inline.as_ptr();
+            submit_list(qp, &mut buffer.entries, &mut buffer.sges, inline, 0)
         };
         match &result {
             Ok(()) => buffer.clear(),
@@ -356,16 +371,21 @@ impl std::fmt::Debug for Batch<'_> {
     }
 }
 
-/// All operations as one linked list for `ibv_post_send`.
-fn submit_list(qp: &Qp, buffer: &mut SendBuffer) -> Result<()> {
-    let inline = buffer.inline.as_ptr() as u64;
-    let mut sge = buffer.sges.as_mut_ptr();
-    let mut next: *mut ffi::ibv_send_wr = std::ptr::null_mut();
-    let len = buffer.entries.len();
-    // Backwards, so that each request can point at the one behind it.
+/// Operations, the first of which come after `before` others that were accepted, as one linked list for `ibv_post_send`.
+fn submit_list(
+    qp: &Qp,
+    entries: &mut [Entry],
+    sges: &mut [ffi::ibv_sge],
+    inline: *const u8,
+    before: usize,
+) -> Result<()> {
+    let inline = inline as u64;
     // SAFETY: the elements of the requests lie one after the other in `sges`: the sum of `num_sge` is its length.
-    unsafe { sge = sge.add(buffer.sges.len()) };
-    for entry in buffer.entries.iter_mut().rev() {
+    let mut sge = unsafe { sges.as_mut_ptr().add(sges.len()) };
+    let mut next: *mut ffi::ibv_send_wr = std::ptr::null_mut();
+    let len = entries.len();
+    // Backwards, so that each request can point at the one behind it.
+    for entry in entries.iter_mut().rev() {
         let num_sge = entry.num_sge as usize;
         // SAFETY: as above; `wr` is a place of ours.
         unsafe {
@@ -379,29 +399,57 @@ fn submit_list(qp: &Qp, buffer: &mut SendBuffer) -> Result<()> {
             next = wr;
         }
     }
+    let stride = std::mem::size_of::<Entry>();
     // SAFETY: the list was just linked, and lies in the buffer with all that it points at.
-    let result = unsafe { qp.post_list("ibv_post_send", next, std::mem::size_of::<Entry>(), len) };
+    let result = unsafe { qp.post_list(next, stride, len, before) };
     if result.is_err() {
-        back_to_offsets(buffer, inline);
+        back_to_offsets(entries, sges, inline);
     }
     result
 }
 
-/// All operations between one `ibv_wr_start` and one `ibv_wr_complete`. The device takes all or none.
+/// All operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none.
+///
+/// Except those that gather slices of different lengths, which go by lists in between: rdma-core's provider for rxe (seen in 44 to 56)
+/// takes the first slice's length for that of each, and would cut or overrun the data without a word.
 fn submit_extended(qp: &Qp, buffer: &mut SendBuffer) -> Result<()> {
+    let inline = buffer.inline.as_ptr();
+    if !buffer.uneven {
+        return submit_chain(qp, &buffer.entries, &buffer.sges, inline, 0);
+    }
+    let mut sges = buffer.sges.as_mut_slice();
+    let mut before = 0;
+    for run in buffer.entries.chunk_by_mut(|a, b| a.uneven == b.uneven) {
+        let (list, rest) = sges.split_at_mut(run.iter().map(|e| e.num_sge as usize).sum());
+        sges = rest;
+        if run.iter().any(|entry| entry.uneven) {
+            submit_list(qp, run, list, inline, before)?;
+        } else {
+            submit_chain(qp, run, list, inline, before)?;
+        }
+        before += run.len();
+    }
+    Ok(())
+}
+
+fn submit_chain(
+    qp: &Qp,
+    entries: &[Entry],
+    mut sges: &[ffi::ibv_sge],
+    inline: *const u8,
+    before: usize,
+) -> Result<()> {
     let Some(ex) = qp.extended() else {
         return Err(Error::not_supported(
             "native flush and atomic write on this queue pair",
         ));
     };
     let ex = ex.as_ptr();
-    let inline = buffer.inline.as_ptr();
-    let mut sges = buffer.sges.as_slice();
     // SAFETY: the queue pair is alive and extended; start and complete are paired and nothing in between can return early or
     // panic; it was created with every operation that `check_*` lets through; the offsets of inline data lie in `inline`.
     let ret = unsafe {
         ffi::ibv_wr_start(ex);
-        for entry in &buffer.entries {
+        for entry in entries {
             let (list, rest) = sges.split_at(entry.num_sge as usize);
             sges = rest;
             start_one(ex, &entry.request, list, inline);
@@ -411,7 +459,7 @@ fn submit_extended(qp: &Qp, buffer: &mut SendBuffer) -> Result<()> {
     if ret == 0 {
         Ok(())
     } else {
-        Err(post_failed("ibv_wr_complete", ret, 0))
+        Err(post_failed("ibv_wr_complete", ret, before))
     }
 }
 
@@ -483,9 +531,8 @@ fn is_inline(request: &Request) -> bool {
 
 /// After a failed submit: the elements of inline data go back to offsets, for the next one.
 #[cold]
-fn back_to_offsets(buffer: &mut SendBuffer, inline: u64) {
-    let mut sges = buffer.sges.as_mut_slice();
-    for entry in &buffer.entries {
+fn back_to_offsets(entries: &[Entry], mut sges: &mut [ffi::ibv_sge], inline: u64) {
+    for entry in entries {
         let (list, rest) = sges.split_at_mut(entry.num_sge as usize);
         sges = rest;
         if is_inline(&entry.request) {

@@ -226,28 +226,30 @@ impl Qp {
         }
     }
 
-    /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart.
+    /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart, after `before` others that were
+    /// accepted.
     ///
     /// # Safety
     /// The list and all it points at must live until the call returns, with every field that a provider reads set.
     pub(super) unsafe fn post_list(
         &self,
-        call: &'static str,
         first: *mut ffi::ibv_send_wr,
         stride: usize,
         len: usize,
+        before: usize,
     ) -> Result<()> {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the caller's word; the queue pair is alive.
         let ret = unsafe { (self.post_send)(self.raw.as_ptr(), first, &mut bad) };
-        if ret == 0 {
-            return Ok(());
-        }
-        Err(post_failed(
-            call,
+        list_result(
+            "ibv_post_send",
             ret,
-            accepted(first as usize, bad as usize, stride, len),
-        ))
+            first as usize,
+            bad as usize,
+            stride,
+            len,
+            before,
+        )
     }
 
     /// The extended queue pair, for lists that hold native flushes or atomic writes.
@@ -384,14 +386,43 @@ pub(super) fn accepted(first: usize, bad: usize, stride: usize, len: usize) -> u
     }
 }
 
+/// The outcome of posting a list of `len` requests that starts at `first`, of which the provider returned `ret` and named `bad` as the
+/// first that it refused.
+#[inline]
+pub(super) fn list_result(
+    call: &'static str,
+    ret: i32,
+    first: usize,
+    bad: usize,
+    stride: usize,
+    len: usize,
+    before: usize,
+) -> Result<()> {
+    match (ret, bad) {
+        (0, 0) => Ok(()),
+        // siw's provider, once its queue is full, names the request that it did not take and returns the doorbell's 0.
+        (0, bad) if (first..first + stride * len).contains(&bad) => Err(post_failed(
+            call,
+            libc::ENOMEM,
+            before + accepted(first, bad, stride, len),
+        )),
+        (0, _) => Ok(()),
+        (ret, bad) => Err(post_failed(
+            call,
+            ret,
+            before + accepted(first, bad, stride, len),
+        )),
+    }
+}
+
 /// The error of a post that the provider refused with `ret` after `accepted` requests.
 #[cold]
 pub(super) fn post_failed(call: &'static str, ret: i32, accepted: usize) -> Error {
     let errno = errno(ret);
     let source = std::io::Error::from_raw_os_error(errno);
     match (errno, accepted) {
-        // The man pages name ENOMEM for a full queue; some providers say EAGAIN.
-        (libc::ENOMEM | libc::EAGAIN, _) => Error::QueueFull {
+        // The man pages name ENOMEM for a full queue; some providers say EAGAIN, rxe's extended queue pair ENOSPC.
+        (libc::ENOMEM | libc::EAGAIN | libc::ENOSPC, _) => Error::QueueFull {
             call,
             accepted,
             source,
@@ -419,6 +450,22 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_is_named_as_bad_was_not_taken() {
+        let of = |ret, bad| list_result("ibv_post_send", ret, 1000, bad, 100, 3, 5);
+        assert!(of(0, 0).is_ok());
+        assert!(of(0, 999).is_ok());
+        assert!(of(0, 1300).is_ok());
+        assert!(matches!(
+            of(0, 1100),
+            Err(Error::QueueFull { accepted: 6, .. })
+        ));
+        assert!(matches!(
+            of(libc::EINVAL, 1200),
+            Err(Error::PartlyPosted { accepted: 7, .. })
+        ));
+    }
+
+    #[test]
     fn a_full_queue_is_told_apart() {
         assert!(matches!(
             post_failed("ibv_post_send", libc::ENOMEM, 0),
@@ -427,6 +474,10 @@ mod tests {
         assert!(matches!(
             post_failed("ibv_post_send", -libc::ENOMEM, 3),
             Error::QueueFull { accepted: 3, .. }
+        ));
+        assert!(matches!(
+            post_failed("ibv_wr_complete", libc::ENOSPC, 0),
+            Error::QueueFull { accepted: 0, .. }
         ));
         assert!(matches!(
             post_failed("ibv_post_send", libc::EINVAL, 0),

@@ -3,11 +3,11 @@
 use rdma_sys as ffi;
 
 use super::{
-    qp::{Qp, accepted, post_failed},
+    qp::{Qp, list_result},
     sges::Sges,
     srq::RawSrq,
 };
-use crate::{Result, Usage, mr::LocalSlice};
+use crate::{Error, Result, Usage, mr::LocalSlice};
 
 /// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).
 ///
@@ -142,12 +142,19 @@ impl<'c> RecvBatch<'c> {
                 Queue::Srq(srq) => ("ibv_post_srq_recv", srq.post_recv_list(wrs, &mut bad)),
             }
         };
-        if ret == 0 {
-            buffer.clear();
-            return Ok(());
-        }
         let stride = std::mem::size_of::<ffi::ibv_recv_wr>();
-        let n = accepted(wrs as usize, bad as usize, stride, len);
+        let (first, bad) = (wrs as usize, bad as usize);
+        let result = list_result(call, ret, first, bad, stride, len, 0);
+        let n = match &result {
+            Ok(()) => {
+                buffer.clear();
+                return Ok(());
+            }
+            Err(Error::QueueFull { accepted, .. } | Error::PartlyPosted { accepted, .. }) => {
+                *accepted
+            }
+            Err(_) => 0,
+        };
         let sges: usize = buffer
             .wrs
             .iter()
@@ -156,7 +163,7 @@ impl<'c> RecvBatch<'c> {
             .sum();
         buffer.wrs.drain(..n);
         buffer.sges.drain(..sges);
-        Err(post_failed(call, ret, n))
+        result
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the tests on a device share: the address to use, connected pairs, registered memory.
 #![allow(dead_code)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rpma::{
-    ConnCfg, Connection, Endpoint, FlushKind, LocalRegion, Memory, Peer, PeerCfg, RemoteRegion,
-    Usage, WcStatus,
+    ConnCfg, ConnRequest, Connection, Endpoint, FlushKind, LocalRegion, Memory, Peer, PeerCfg,
+    RemoteRegion, Usage, WcStatus,
 };
 
 /// Long enough for anything on an emulated machine.
@@ -69,28 +69,42 @@ pub fn pair_of(
     server_peer: &Peer,
     server_cfg: &ConnCfg,
 ) -> Pair {
-    let endpoint = Endpoint::listen(server_peer, &addr(), "0").expect("listen");
-    let port = endpoint
-        .local_addr()
-        .expect("an address")
-        .port()
-        .to_string();
-    let client_cfg = client_cfg.clone().timeout(LONG);
-    let request =
-        rpma::ConnRequest::new(client_peer, &addr(), &port, &client_cfg).expect("request");
-    let client = request.connect(None).expect("connect");
-    let server = endpoint
-        .next_request_timeout(server_cfg, LONG)
-        .expect("a request")
-        .expect("a request in time")
+    let (endpoint, port) = listen(server_peer);
+    let client = ask(client_peer, &port, client_cfg)
         .connect(None)
-        .expect("accept");
+        .expect("connect");
+    let server = next(&endpoint, server_cfg).connect(None).expect("accept");
     client.wait_established(LONG).expect("client established");
     server.wait_established(LONG).expect("server established");
     for conn in [&client, &server] {
         conn.apply_peer_cfg(&PeerCfg::new().with_direct_write_to_pmem(true));
     }
     Pair { client, server }
+}
+
+/// An endpoint on a port of the system's choice, and the port.
+pub fn listen(peer: &Peer) -> (Endpoint, String) {
+    let endpoint = Endpoint::listen(peer, &addr(), "0").expect("listen");
+    let port = endpoint.local_addr().expect("an address").port();
+    (endpoint, port.to_string())
+}
+
+/// A request for a connection to a port of the device under test.
+pub fn ask(peer: &Peer, port: &str, cfg: &ConnCfg) -> ConnRequest {
+    ConnRequest::new(peer, &addr(), port, &cfg.clone().timeout(LONG)).expect("request")
+}
+
+/// The endpoint's next request, which must come.
+pub fn next(endpoint: &Endpoint, cfg: &ConnCfg) -> ConnRequest {
+    endpoint
+        .next_request_timeout(cfg, LONG)
+        .expect("a request")
+        .expect("a request in time")
+}
+
+/// Is it iWARP, which has no immediate data, no atomics and no flush?
+pub fn iwarp(peer: &Peer) -> bool {
+    peer.capabilities().transport.is_iwarp()
 }
 
 /// Registered anonymous memory, filled by `byte(i)`.
@@ -104,6 +118,11 @@ pub fn region(peer: &Peer, len: usize, usage: Usage, byte: impl Fn(usize) -> u8)
 /// All of the usages that a remote side can have.
 pub fn remote_usage() -> Usage {
     Usage::READ_SRC | Usage::WRITE_DST | Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT
+}
+
+/// All of the usages that this side can have.
+pub fn local_usage() -> Usage {
+    Usage::READ_DST | Usage::WRITE_SRC | Usage::SEND | Usage::RECV
 }
 
 /// The region as its peer sees it.
@@ -136,6 +155,27 @@ pub fn success(cq: &rpma::Cq, wr_id: u64) -> rpma::Completion {
         "{wc:?}"
     );
     wc
+}
+
+/// Is there nothing to take? Waits a moment for what should not come.
+pub fn nothing(cq: &rpma::Cq) -> bool {
+    let mut buf = [rpma::Completion::default()];
+    let wait = rpma::Wait::new().timeout(Duration::from_millis(50));
+    cq.take(&mut buf, wait).expect("take").is_empty()
+}
+
+/// Calls `done` until it says yes, which it must in time.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "{what}: not in time");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A number like a random one, the same on every run.
+pub fn byte(i: usize) -> u8 {
+    (i.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
 /// Both kinds.
