@@ -229,20 +229,20 @@ unsafe extern "C" fn inline_list(
 ) {
 }
 
-/// Fills the calls of an extended queue pair.
+/// Fills the calls of an extended queue pair: those that `qp_ex` has filled.
 pub fn fill(qp: &mut ffi::ibv_qp_ex) {
     qp.wr_start = Some(start);
     qp.wr_complete = Some(complete);
     qp.wr_abort = Some(start);
-    qp.wr_rdma_write = Some(write);
-    qp.wr_rdma_write_imm = Some(write_imm);
-    qp.wr_rdma_read = Some(read);
-    qp.wr_send = Some(send);
-    qp.wr_send_imm = Some(send_imm);
-    qp.wr_atomic_write = Some(atomic_write);
-    qp.wr_flush = Some(flush);
     qp.wr_set_sge = Some(sge);
     qp.wr_set_sge_list = Some(sge_list);
     qp.wr_set_inline_data = Some(inline_data);
     qp.wr_set_inline_data_list = Some(inline_list);
+    qp.wr_rdma_write = qp.wr_rdma_write.and(Some(write));
+    qp.wr_rdma_write_imm = qp.wr_rdma_write_imm.and(Some(write_imm));
+    qp.wr_rdma_read = qp.wr_rdma_read.and(Some(read));
+    qp.wr_send = qp.wr_send.and(Some(send));
+    qp.wr_send_imm = qp.wr_send_imm.and(Some(send_imm));
+    qp.wr_atomic_write = qp.wr_atomic_write.and(Some(atomic_write));
+    qp.wr_flush = qp.wr_flush.and(Some(flush));
 }

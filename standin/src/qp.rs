@@ -136,11 +136,10 @@ impl World {
             qp.state = ffi::IBV_QPS_RESET;
             qp.qp_type = a.qp_type;
             (*p).send_cq = ring;
-            if ask.send_ops.is_some() {
+            if let Some(ops) = ask.send_ops {
+                qp_ex::fill(&mut (*p).qp, ops);
                 if self.config.null {
                     null::fill(&mut (*p).qp);
-                } else {
-                    qp_ex::fill(&mut (*p).qp);
                 }
             }
         }
@@ -288,15 +287,14 @@ impl World {
     /// Puts the extended calls of every queue pair in place again, after null mode was switched.
     pub fn refill_qps(&mut self) {
         for (_, q) in self.qps.iter() {
-            if q.send_ops.is_none() {
+            let Some(ops) = q.send_ops else {
                 continue;
-            }
+            };
             // SAFETY: our own allocation; whoever switches null mode has no call in flight.
             unsafe {
+                qp_ex::fill(&mut (*q.ffi).qp, ops);
                 if self.config.null {
                     null::fill(&mut (*q.ffi).qp);
-                } else {
-                    qp_ex::fill(&mut (*q.ffi).qp);
                 }
             }
         }

@@ -25,24 +25,29 @@ struct Request {
     payload: Payload,
 }
 
-/// Fills the calls of an extended queue pair.
-pub fn fill(qp: &mut ffi::ibv_qp_ex) {
+/// Fills the calls of an extended queue pair: those that were asked for, as providers do. Programs look whether
+/// `wr_flush` is there.
+pub fn fill(qp: &mut ffi::ibv_qp_ex, ops: u64) {
+    let asked = |bit: u32| ops & u64::from(bit) != 0;
     qp.wr_start = Some(start);
     qp.wr_complete = Some(complete);
     qp.wr_abort = Some(abort);
-    qp.wr_rdma_write = Some(rdma_write);
-    qp.wr_rdma_write_imm = Some(rdma_write_imm);
-    qp.wr_rdma_read = Some(rdma_read);
-    qp.wr_send = Some(send);
-    qp.wr_send_imm = Some(send_imm);
-    qp.wr_atomic_cmp_swp = Some(atomic_cmp_swp);
-    qp.wr_atomic_fetch_add = Some(atomic_fetch_add);
-    qp.wr_atomic_write = Some(atomic_write);
-    qp.wr_flush = Some(flush);
     qp.wr_set_sge = Some(set_sge);
     qp.wr_set_sge_list = Some(set_sge_list);
     qp.wr_set_inline_data = Some(set_inline_data);
     qp.wr_set_inline_data_list = Some(set_inline_data_list);
+    qp.wr_rdma_write = asked(ffi::IBV_QP_EX_WITH_RDMA_WRITE).then_some(rdma_write as _);
+    qp.wr_rdma_write_imm =
+        asked(ffi::IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM).then_some(rdma_write_imm as _);
+    qp.wr_rdma_read = asked(ffi::IBV_QP_EX_WITH_RDMA_READ).then_some(rdma_read as _);
+    qp.wr_send = asked(ffi::IBV_QP_EX_WITH_SEND).then_some(send as _);
+    qp.wr_send_imm = asked(ffi::IBV_QP_EX_WITH_SEND_WITH_IMM).then_some(send_imm as _);
+    qp.wr_atomic_cmp_swp =
+        asked(ffi::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP).then_some(atomic_cmp_swp as _);
+    qp.wr_atomic_fetch_add =
+        asked(ffi::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD).then_some(atomic_fetch_add as _);
+    qp.wr_atomic_write = asked(ffi::IBV_QP_EX_WITH_ATOMIC_WRITE).then_some(atomic_write as _);
+    qp.wr_flush = asked(ffi::IBV_QP_EX_WITH_FLUSH).then_some(flush as _);
 }
 
 unsafe extern "C" fn start(qp: *mut ffi::ibv_qp_ex) {
@@ -118,8 +123,11 @@ unsafe fn begin(qp: *mut ffi::ibv_qp_ex, need: u32, op: Op) {
         violation("a request of the extended kind outside ibv_wr_start … ibv_wr_complete");
         return;
     }
-    if q.send_ops.is_none_or(|ops| ops & u64::from(need) == 0) {
-        violation("a request that the queue pair's send_ops_flags do not name");
+    let ops = q.send_ops.unwrap_or(0);
+    if ops & u64::from(need) == 0 {
+        violation(&format!(
+            "a request ({need:#x}) that the queue pair's send_ops_flags ({ops:#x}) do not name"
+        ));
         q.builder.error = libc::EINVAL;
         return;
     }

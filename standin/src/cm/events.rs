@@ -239,6 +239,10 @@ fn migrate(id: *mut ffi::rdma_cm_id, channel: *mut ffi::rdma_event_channel) -> R
         w.event_channels.get(channel, Call::rdma_migrate_id)?;
         channel
     };
+    // What a synchronous call kept is librdmacm's to acknowledge.
+    if w.ids.at(key).is_some_and(|i| i.sync) {
+        w.drop_sync_event(id);
+    }
     let settled = |w: &World| w.ids.at(key).is_none_or(|i| i.unacked == 0);
     let (mut w, ready) = wait_until(w, settled);
     if !ready {
