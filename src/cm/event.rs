@@ -199,11 +199,8 @@ impl RawEvent {
             }
             _ => Box::default(),
         };
-        let status = match self.kind() {
-            // The transport's own reason, as it is.
-            CmEventKind::REJECTED => raw.status,
-            _ => raw.status.checked_abs().unwrap_or(libc::EIO),
-        };
+        // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection are so already.
+        let status = raw.status.checked_abs().unwrap_or(libc::EIO);
         ConnEvent {
             kind: self.kind(),
             status,

@@ -64,6 +64,7 @@ impl Parts {
             max_message,
             scratch: slice,
             has_srq: cfg.srq.is_some(),
+            iwarp: peer.capabilities().transport.is_iwarp(),
         };
         // SAFETY: the queue pair was just created as the parts say; the id that owns it goes into the same struct.
         let qp = match unsafe { Qp::new(parts) } {

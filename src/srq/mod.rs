@@ -33,7 +33,7 @@ impl SrqCfg {
     }
 
     /// The number of receives that the queue can hold. Default: 20.
-    #[doc(alias = "rpma_srq_cfg_set_srq_size")]
+    #[doc(alias = "rpma_srq_cfg_set_rq_size")]
     pub fn size(mut self, entries: u32) -> Self {
         self.size = entries;
         self
@@ -60,7 +60,7 @@ impl SrqCfg {
     }
 
     /// The number that [`size`](Self::size) set.
-    #[doc(alias = "rpma_srq_cfg_get_srq_size")]
+    #[doc(alias = "rpma_srq_cfg_get_rq_size")]
     pub fn size_value(&self) -> u32 {
         self.size
     }

@@ -13,7 +13,7 @@ use super::{
     errno,
     recv_batch::RecvBuffer,
     request::{Body, Request},
-    sges::{MAX_SGE, Sges},
+    sges::{MAX_SGE, RecvLimits},
 };
 use crate::{Error, FlushMethod, Result, mr::LocalSlice};
 
@@ -45,6 +45,7 @@ pub(crate) struct QpParts {
     /// Where flushes by read put what they read.
     pub(crate) scratch: ffi::ibv_sge,
     pub(crate) has_srq: bool,
+    pub(crate) iwarp: bool,
 }
 
 type PostSend = unsafe extern "C" fn(
@@ -76,6 +77,7 @@ pub(crate) struct Qp {
     pub(super) scratch: ffi::ibv_sge,
     pub(super) direct_write_to_pmem: AtomicBool,
     has_srq: bool,
+    iwarp: bool,
     sq_depth: u32,
     rq_depth: u32,
     spare_send: AtomicPtr<SendBuffer>,
@@ -134,6 +136,7 @@ impl Qp {
             scratch: parts.scratch,
             direct_write_to_pmem: AtomicBool::new(false),
             has_srq: parts.has_srq,
+            iwarp: parts.iwarp,
             sq_depth: parts.cap.max_send_wr,
             rq_depth: parts.cap.max_recv_wr,
             spare_send: AtomicPtr::new(std::ptr::null_mut()),
@@ -263,9 +266,7 @@ impl Qp {
         self.check_recv()?;
         recv_one(
             "ibv_post_recv",
-            self.tag,
-            self.max_recv_sge,
-            self.max_message,
+            self.recv_limits(),
             list,
             wr_id,
             |wr, bad| {
@@ -273,6 +274,16 @@ impl Qp {
                 unsafe { (self.post_recv)(self.raw.as_ptr(), wr, bad) }
             },
         )
+    }
+
+    #[inline]
+    pub(super) fn recv_limits(&self) -> RecvLimits {
+        RecvLimits {
+            tag: self.tag,
+            max_sge: self.max_recv_sge,
+            max_message: self.max_message,
+            needs_sge: self.iwarp,
+        }
     }
 
     pub(super) fn check_recv(&self) -> Result<()> {
@@ -354,15 +365,12 @@ pub(super) fn free_spare<T>(buffer: *mut T) {
 #[inline]
 pub(super) fn recv_one(
     call: &'static str,
-    tag: u64,
-    max_sge: u32,
-    max_message: u64,
+    limits: RecvLimits,
     list: &[LocalSlice<'_>],
     wr_id: u64,
     post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
 ) -> Result<()> {
-    let mut sges = Sges::new();
-    sges.gather(tag, crate::Usage::RECV, "dst", list, max_sge, max_message)?;
+    let sges = limits.gather(list)?;
     let mut wr = ffi::ibv_recv_wr {
         wr_id,
         next: std::ptr::null_mut(),

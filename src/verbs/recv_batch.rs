@@ -4,10 +4,9 @@ use rdma_sys as ffi;
 
 use super::{
     qp::{Qp, list_result},
-    sges::Sges,
     srq::RawSrq,
 };
-use crate::{Error, Result, Usage, mr::LocalSlice};
+use crate::{Error, Result, mr::LocalSlice};
 
 /// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).
 ///
@@ -91,12 +90,11 @@ impl<'c> RecvBatch<'c> {
 
     /// Adds a receive that is spread over several slices.
     pub fn recv_scatter(&mut self, dst: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
-        let (tag, max_sge, max_message) = match self.queue {
-            Queue::Qp(qp) => (qp.tag, qp.max_recv_sge, qp.max_message),
+        let limits = match self.queue {
+            Queue::Qp(qp) => qp.recv_limits(),
             Queue::Srq(srq) => srq.limits(),
         };
-        let mut sges = Sges::new();
-        sges.gather(tag, Usage::RECV, "dst", dst, max_sge, max_message)?;
+        let sges = limits.gather(dst)?;
         let buffer = self.buffer();
         buffer.sges.extend_from_slice(sges.as_slice());
         buffer.wrs.push(ffi::ibv_recv_wr {

@@ -10,6 +10,38 @@ use crate::{Error, Result, Usage, mr::LocalSlice};
 /// The most scatter/gather elements of one request that this crate passes on.
 pub(crate) const MAX_SGE: usize = 16;
 
+/// What a receive queue takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecvLimits {
+    /// That of the protection domain.
+    pub(super) tag: u64,
+    pub(super) max_sge: u32,
+    pub(super) max_message: u64,
+    /// A list without an element is refused: siw does so, in its library, although it takes one of no bytes.
+    pub(super) needs_sge: bool,
+}
+
+impl RecvLimits {
+    /// The list of a receive into `slices`.
+    #[inline]
+    pub(super) fn gather(&self, slices: &[LocalSlice<'_>]) -> Result<Sges> {
+        let mut sges = Sges::new();
+        sges.gather(
+            self.tag,
+            Usage::RECV,
+            "dst",
+            slices,
+            self.max_sge,
+            self.max_message,
+        )?;
+        if self.needs_sge && sges.len == 0 {
+            sges.list[0].write(LocalSlice::EMPTY.sge);
+            sges.len = 1;
+        }
+        Ok(sges)
+    }
+}
+
 /// A scatter/gather list on the stack.
 pub(super) struct Sges {
     list: [MaybeUninit<ffi::ibv_sge>; MAX_SGE],

@@ -8,7 +8,12 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{Pd, check, check_ptr, qp::recv_one, recv_batch::RecvBuffer, sges::MAX_SGE};
+use super::{
+    Pd, check, check_ptr,
+    qp::recv_one,
+    recv_batch::RecvBuffer,
+    sges::{MAX_SGE, RecvLimits},
+};
 use crate::{Error, Result, mr::LocalSlice};
 
 /// A shared receive queue (`ibv_create_srq(3)`).
@@ -16,9 +21,7 @@ use crate::{Error, Result, mr::LocalSlice};
 pub(crate) struct RawSrq {
     raw: NonNull<ffi::ibv_srq>,
     post: PostSrqRecv,
-    tag: u64,
-    max_sge: u32,
-    max_message: u64,
+    limits: RecvLimits,
     depth: u32,
     spare: AtomicPtr<RecvBuffer>,
     _pd: Arc<Pd>,
@@ -62,9 +65,12 @@ impl RawSrq {
         Ok(RawSrq {
             raw,
             post,
-            tag: u64::from(pd_tag) << 32,
-            max_sge: attr.attr.max_sge.min(MAX_SGE as u32),
-            max_message: max_message.min(u64::from(u32::MAX)),
+            limits: RecvLimits {
+                tag: u64::from(pd_tag) << 32,
+                max_sge: attr.attr.max_sge.min(MAX_SGE as u32),
+                max_message: max_message.min(u64::from(u32::MAX)),
+                needs_sge: pd.context().transport().is_iwarp(),
+            },
             depth: attr.attr.max_wr.max(depth),
             spare: AtomicPtr::new(std::ptr::null_mut()),
             _pd: pd.clone(),
@@ -95,12 +101,9 @@ impl RawSrq {
 
     #[inline]
     pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
-        let (tag, max_sge, max_message) = self.limits();
         recv_one(
             "ibv_post_srq_recv",
-            tag,
-            max_sge,
-            max_message,
+            self.limits(),
             list,
             wr_id,
             |wr, bad| {
@@ -110,9 +113,8 @@ impl RawSrq {
         )
     }
 
-    /// Tag of the domain, scatter/gather limit, message limit.
-    pub(super) fn limits(&self) -> (u64, u32, u64) {
-        (self.tag, self.max_sge, self.max_message)
+    pub(super) fn limits(&self) -> RecvLimits {
+        self.limits
     }
 
     /// # Safety
