@@ -1,0 +1,335 @@
+//! Runs every example as a server and its clients, processes of their own, on the device under test.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rpma::Peer;
+
+/// A process of an example that has not ended by then never will.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The folder of the examples, beside that of this test.
+fn folder() -> PathBuf {
+    let exe = std::env::current_exe().expect("the path of this test");
+    let profile = exe.ancestors().nth(2).expect("…/deps/this-test");
+    profile.join("examples")
+}
+
+/// A process, killed when the test gives up.
+struct Process {
+    child: Child,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    lines: mpsc::Receiver<String>,
+}
+
+struct Ended {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+}
+
+impl Process {
+    fn start<S: AsRef<OsStr>>(name: &str, args: &[S]) -> Process {
+        let path = folder().join(name);
+        let mut child = Command::new(&path)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|err| panic!("{}: {err} (cargo build --examples)", path.display()));
+        let (send, lines) = mpsc::channel();
+        let stdout = child.stdout.take().expect("piped");
+        let mut stderr = child.stderr.take().expect("piped");
+        let stdout = std::thread::spawn(move || {
+            let mut all = String::new();
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                all += &line;
+                all += "\n";
+                let _ = send.send(line);
+            }
+            all
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let _ = stderr.read_to_end(&mut all);
+            String::from_utf8_lossy(&all).into_owned()
+        });
+        Process {
+            child,
+            stdout,
+            stderr,
+            lines,
+        }
+    }
+
+    /// The port that a server says it listens on.
+    fn port(&self) -> Option<String> {
+        let line = self.lines.recv_timeout(LIMIT).ok()?;
+        let address = line.strip_prefix("listening on ")?;
+        Some(address.rsplit_once(':')?.1.to_owned())
+    }
+
+    fn end(mut self) -> Ended {
+        let deadline = Instant::now() + LIMIT;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("wait") {
+                break Some(status);
+            }
+            if Instant::now() >= deadline {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let stdout = self.stdout.join().expect("stdout");
+        let stderr = self.stderr.join().expect("stderr");
+        let status = status
+            .unwrap_or_else(|| panic!("killed after {LIMIT:?}; it had said\n{stdout}\n{stderr}"));
+        Ended {
+            status,
+            stdout,
+            stderr,
+        }
+    }
+}
+
+/// A server and so many clients; `server` and `client` are their additional arguments.
+fn run(name: &str, clients: usize, server: &[&str], client: &[&str]) -> (Ended, Vec<Ended>) {
+    let addr = common::addr();
+    let server = Process::start(name, &[&["server", &addr, "0"], server].concat());
+    let Some(port) = server.port() else {
+        let ended = server.end();
+        panic!("{name}: the server does not listen: {}", ended.stderr);
+    };
+    let args = [&["client", &addr, &port], client].concat();
+    let clients: Vec<_> = (0..clients).map(|_| Process::start(name, &args)).collect();
+    let clients = clients.into_iter().map(Process::end).collect();
+    (server.end(), clients)
+}
+
+/// Runs an example whose every process must succeed, one of them with `says` in what it prints.
+fn succeeds(name: &str, clients: usize, server: &[&str], client: &[&str], says: &str) {
+    let (server, clients) = run(name, clients, server, client);
+    let mut all = clients;
+    all.push(server);
+    let mut report = String::new();
+    for ended in &all {
+        report += &format!("{}\n{}{}", ended.status, ended.stdout, ended.stderr);
+    }
+    assert!(all.iter().all(|ended| ended.status.success()), "{report}");
+    assert!(
+        all.iter().any(|ended| ended.stdout.contains(says)),
+        "{report}"
+    );
+}
+
+/// Runs an example that needs immediate data: where the device has none, the client must say so and fail, and the server end too.
+fn needs_immediate_data(peer: &Peer, name: &str, says: &str) {
+    if peer.capabilities().immediate_data {
+        return succeeds(name, 1, &[], &[], says);
+    }
+    let (server, clients) = run(name, 1, &[], &[]);
+    let client = &clients[0];
+    assert_eq!(client.status.code(), Some(1), "{}", client.stdout);
+    assert!(
+        client.stderr.contains("not supported: ") && client.stderr.contains("immediate data"),
+        "{}",
+        client.stderr
+    );
+    assert!(!server.status.success(), "{}", server.stdout);
+}
+
+/// A name for a file in memory that the device can pin, removed in the end.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        let file = format!("rpma-{name}-{}", std::process::id());
+        File(Path::new("/dev/shm").join(file))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("plain names")
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn connection() {
+    let _peer = device!();
+    succeeds(
+        "connection",
+        1,
+        &[],
+        &[],
+        "the server says: hello from the server",
+    );
+}
+
+#[test]
+fn read_to_volatile() {
+    let _peer = device!();
+    succeeds("read_to_volatile", 1, &[], &[], "read: What the server has");
+}
+
+#[test]
+fn read_to_persistent() {
+    let _peer = device!();
+    succeeds("read_to_persistent", 1, &[], &[], "");
+    let file = File::new("read");
+    succeeds(
+        "read_to_persistent",
+        1,
+        &[],
+        &[file.path()],
+        "4096 bytes are in",
+    );
+}
+
+#[test]
+fn write_to_persistent() {
+    let _peer = device!();
+    succeeds(
+        "write_to_persistent",
+        1,
+        &[],
+        &[],
+        "100 records have arrived",
+    );
+    let file = File::new("write");
+    succeeds(
+        "write_to_persistent",
+        1,
+        &[file.path()],
+        &[],
+        "100 records have arrived",
+    );
+    let bytes = std::fs::read(file.path()).expect("the server's file");
+    assert!((0..6400).all(|i| bytes[i] as usize == i / 64 + 1));
+}
+
+#[test]
+fn flush_to_persistent() {
+    let _peer = device!();
+    succeeds("flush_to_persistent", 1, &[], &[], "record 15 is durable");
+    let file = File::new("flush");
+    succeeds(
+        "flush_to_persistent",
+        1,
+        &[file.path()],
+        &[],
+        "16 records have arrived",
+    );
+}
+
+#[test]
+fn persist_by_message() {
+    let _peer = device!();
+    succeeds("persist_by_message", 1, &[], &[], "record 15 is durable");
+    let file = File::new("message");
+    succeeds(
+        "persist_by_message",
+        1,
+        &[file.path()],
+        &[],
+        "record 15 is durable",
+    );
+}
+
+#[test]
+fn atomic_write() {
+    let _peer = device!();
+    succeeds("atomic_write", 1, &[], &[], "100 entries read, each whole");
+}
+
+#[test]
+fn ping_pong() {
+    let _peer = device!();
+    succeeds(
+        "ping_pong",
+        1,
+        &[],
+        &[],
+        "100 rounds, the last number is 200",
+    );
+}
+
+#[test]
+fn send_with_imm() {
+    let peer = device!();
+    needs_immediate_data(&peer, "send_with_imm", "\"a message\" with Some(12345678)");
+}
+
+#[test]
+fn write_with_imm() {
+    let peer = device!();
+    needs_immediate_data(&peer, "write_with_imm", "slot 0 was written, 64 bytes");
+}
+
+/// Every example is run above, and fails by its exit status when it cannot do its work.
+#[test]
+fn no_example_is_forgotten() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let names: BTreeSet<String> = std::fs::read_dir(sources)
+        .expect("the examples")
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .ok()?
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".rs")?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    let this = include_str!("device_examples.rs");
+    for name in names {
+        // A test of its own is in another file.
+        if name == "remote_log" {
+            continue;
+        }
+        assert!(this.contains(&format!("\"{name}\",")), "{name} is not run");
+    }
+}
+
+#[test]
+fn failure_is_told_by_the_exit_status() {
+    let _peer = device!();
+    let usage = Process::start("connection", &["server"]).end();
+    assert_eq!(usage.status.code(), Some(2));
+    assert!(usage.stderr.contains("usage: "), "{}", usage.stderr);
+    let addr = common::addr();
+    let nobody = Process::start("connection", &["client", &addr, "9"]).end();
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(
+        nobody.stderr.contains("nobody listens") || nobody.stderr.contains("refused"),
+        "{}",
+        nobody.stderr
+    );
+    let no_device = Process::start("connection", &["server", "127.0.0.1", "0"]).end();
+    assert_eq!(no_device.status.code(), Some(1));
+    assert!(
+        no_device.stderr.contains("no RDMA device"),
+        "{}",
+        no_device.stderr
+    );
+}
