@@ -227,7 +227,7 @@ impl Peer {
                 // The memory is not persistent, as the device sees it.
                 Some(libc::EINVAL) if persistent => env.native_persistent = false,
                 // The pages cannot be pinned.
-                Some(libc::EOPNOTSUPP | libc::EFAULT) if caps.odp.supported && !env.on_demand => {
+                Some(libc::EOPNOTSUPP | libc::EFAULT) if caps.trusts_odp() && !env.on_demand => {
                     env.on_demand = true;
                     env.native_persistent = caps.native_flush_persistent;
                 }

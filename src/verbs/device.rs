@@ -95,6 +95,8 @@ pub struct Capabilities {
     pub max_responder_resources: u32,
     /// The number of completion vectors: interrupts that completion events can be spread over.
     pub completion_vectors: u32,
+    /// The device's vendor, by its IEEE number; software devices have made-up ones.
+    pub vendor_id: u32,
     /// The device's vendor part id.
     pub vendor_part_id: u32,
 }
@@ -110,6 +112,15 @@ pub struct DeviceInfo {
 }
 
 impl Capabilities {
+    /// Whether regions may be registered for on-demand paging.
+    ///
+    /// Soft-RoCE says it has it since Linux 6.15, but its reads and writes of such regions leave out the offset within the page (measured on
+    /// 7.3.4: 8 bytes written to offset 64 arrive at 0). That is silent loss of data, so it does not get such regions from us.
+    pub(crate) fn trusts_odp(&self) -> bool {
+        const SOFT_ROCE: u32 = 0xff_ffff;
+        self.odp.supported && self.vendor_id != SOFT_ROCE
+    }
+
     /// What a device can do that others have opened, by its first port; for the C interface.
     ///
     /// # Safety
@@ -184,6 +195,7 @@ impl Context {
             max_srq_depth: unsigned(orig.max_srq_wr),
             max_responder_resources: unsigned(orig.max_qp_rd_atom),
             completion_vectors: self.num_comp_vectors(),
+            vendor_id: orig.vendor_id,
             vendor_part_id: orig.vendor_part_id,
         })
     }
