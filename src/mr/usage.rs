@@ -122,6 +122,12 @@ impl Usage {
                 "empty, or with bits that have no meaning",
             ));
         }
+        if memory.len() == 0 {
+            return Err(Error::invalid(
+                "memory",
+                "no bytes: what is left of a region that only a device could reach",
+            ));
+        }
         if !memory.is_writable() && self.intersects(Usage::WRITES) {
             return Err(Error::invalid(
                 "usage",
@@ -314,5 +320,6 @@ mod tests {
                 .is_err()
         );
         assert!(Usage::all().check_memory(&memory).is_ok());
+        assert!(Usage::SEND.check_memory(&Memory::nothing()).is_err());
     }
 }

@@ -157,7 +157,7 @@ impl Memory {
     }
 
     /// No bytes at all, for regions whose bytes this process cannot reach: every access is out of range.
-    pub(super) fn nothing() -> Memory {
+    pub(crate) fn nothing() -> Memory {
         Memory {
             ptr: NonNull::dangling(),
             len: 0,
