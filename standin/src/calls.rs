@@ -79,6 +79,11 @@ calls! {
     ibv_wr_abort 0;
     ibv_qp_to_qp_ex 0;
     ibv_fork_init libc::ENOMEM;
+    ibv_is_fork_initialized 0;
+    ibv_wc_status_str 0;
+    ibv_event_type_str 0;
+    ibv_node_type_str 0;
+    ibv_port_state_str 0;
     rdma_create_event_channel libc::EMFILE;
     rdma_destroy_event_channel 0;
     rdma_create_id libc::ENOMEM;
@@ -121,6 +126,10 @@ static INDEX: AtomicU64 = AtomicU64::new(0);
 /// Set while there is a plan or a trace, so that the usual call pays one load.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static PLAN: Mutex<Plan> = Mutex::new(Plan::EMPTY);
+/// Whether an object goes although its destruction is made to fail.
+static FAILED_DESTROYS_FREE: AtomicBool = AtomicBool::new(false);
+/// A destruction was made to fail, and its object stayed: what it uses cannot go either, by no fault of the program.
+static KEPT: AtomicBool = AtomicBool::new(false);
 
 struct Plan {
     /// (call, its count at which to fail, errno)
@@ -198,6 +207,29 @@ pub fn enter(call: Call) -> Option<c_int> {
     })
 }
 
+/// Counts a call that destroys something, and does it unless the test wants it to fail.
+pub fn destroying(call: Call, destroy: impl FnOnce() -> Result<(), c_int>) -> Result<(), c_int> {
+    let Some(errno) = enter(call) else {
+        return destroy();
+    };
+    if FAILED_DESTROYS_FREE.load(Ordering::Relaxed) {
+        destroy()?;
+    } else {
+        KEPT.store(true, Ordering::Relaxed);
+    }
+    Err(errno)
+}
+
+/// Whether an object may be there because its destruction was made to fail.
+pub fn object_kept() -> bool {
+    KEPT.load(Ordering::Relaxed)
+}
+
+/// Whether objects go although their destruction is made to fail.
+pub fn set_failed_destroys_free(on: bool) {
+    FAILED_DESTROYS_FREE.store(on, Ordering::Relaxed);
+}
+
 /// The `nth` call of `call` from now on fails with `errno` (0: one that fits the call).
 pub fn fail_nth(call: Call, nth: u64, errno: c_int) {
     let at = count(call) + nth;
@@ -247,6 +279,8 @@ pub fn reset() {
     let mut plan = plan();
     *plan = Plan::EMPTY;
     WATCHED.store(false, Ordering::Release);
+    KEPT.store(false, Ordering::Relaxed);
+    set_failed_destroys_free(false);
     for c in &COUNTS {
         c.store(0, Ordering::Relaxed);
     }

@@ -271,6 +271,7 @@ unsafe extern "C" fn standin_option(name: *const c_char, value: i64) -> c_int {
         "timewait_ms" => w.config.timewait_ms = ms,
         "connect_timeout_ms" => w.config.connect_timeout_ms = ms,
         "block_limit_ms" => w.config.block_limit_ms = ms,
+        "failed_destroys_free" => calls::set_failed_destroys_free(value != 0),
         "cut" => {
             w.config.cut = value != 0;
             w.pump();

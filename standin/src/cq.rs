@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use libc::{c_int, c_uint, c_void};
 use rdma_sys as ffi;
 
-use crate::calls::{Call, enter};
+use crate::calls::{Call, destroying, enter};
 use crate::config::Personality;
 use crate::doorbell::{Doorbell, wait_readable};
 use crate::null::{self, Ring};
 use crate::ret::{code, minus, pointer, set_errno};
 use crate::table::{Object, allocate};
-use crate::violations::violation;
+use crate::violations::{still_in_use, violation};
 use crate::world::{World, changed, wait_until, world};
 
 /// The largest completion queue.
@@ -126,7 +126,7 @@ impl World {
             .filter(|(_, c)| c.channel == ch as usize)
             .count();
         if users > 0 {
-            violation(&format!(
+            still_in_use(&format!(
                 "ibv_destroy_comp_channel: {users} completion queues still use the channel"
             ));
             return Err(libc::EBUSY);
@@ -336,10 +336,8 @@ unsafe extern "C" fn ibv_create_comp_channel(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_comp_channel(ch: *mut ffi::ibv_comp_channel) -> c_int {
-    match enter(Call::ibv_destroy_comp_channel) {
-        Some(e) => e,
-        None => code(world().destroy_channel(ch)),
-    }
+    let destroy = || world().destroy_channel(ch);
+    code(destroying(Call::ibv_destroy_comp_channel, destroy))
 }
 
 #[unsafe(no_mangle)]
@@ -379,10 +377,7 @@ unsafe extern "C" fn ibv_resize_cq(cq: *mut ffi::ibv_cq, cqe: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_cq(cq: *mut ffi::ibv_cq) -> c_int {
-    match enter(Call::ibv_destroy_cq) {
-        Some(e) => e,
-        None => code(destroy_cq(cq)),
-    }
+    code(destroying(Call::ibv_destroy_cq, || destroy_cq(cq)))
 }
 
 /// Destroys a completion queue, as the program or librdmacm asks.
@@ -392,7 +387,7 @@ pub fn destroy_cq(cq: *mut ffi::ibv_cq) -> Result<(), c_int> {
     w.cqs.get(cq, Call::ibv_destroy_cq)?;
     let users = w.cq_users(key);
     if users > 0 {
-        violation(&format!(
+        still_in_use(&format!(
             "ibv_destroy_cq: {users} queue pairs still use the completion queue"
         ));
         return Err(libc::EBUSY);

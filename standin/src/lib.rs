@@ -32,6 +32,7 @@ mod ops;
 mod post;
 mod qp;
 mod qp_ex;
+mod query;
 mod respond;
 mod ret;
 mod srq;

@@ -1,5 +1,6 @@
 //! The program's memory: is it there, and may it be written? And the copies that a device would make.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the kernel says of a range.
@@ -56,17 +57,43 @@ fn parse(line: &str) -> Option<(usize, usize, &str)> {
     ))
 }
 
-/// Whether a range is mapped: one system call, for the data path.
+/// Whether a range is mapped: a system call for each 4 MiB, for the data path.
 pub fn is_mapped(addr: usize, len: usize) -> bool {
-    if len == 0 {
-        return true;
-    }
-    let start = addr & !4095;
+    const PAGES: usize = 1024;
+    const CHUNK: usize = PAGES * 4096;
+    let mut residency = [0u8; PAGES];
     let Some(end) = addr.checked_add(len) else {
         return false;
     };
-    // SAFETY: msync with MS_ASYNC touches no memory; it answers ENOMEM where nothing is mapped.
-    unsafe { libc::msync(start as *mut libc::c_void, end - start, libc::MS_ASYNC) == 0 }
+    let mut at = addr & !4095;
+    while at < end {
+        let n = (end - at).min(CHUNK);
+        // SAFETY: mincore only looks at the mappings (ENOMEM where there is none), and has a byte for each page.
+        let r = unsafe { libc::mincore(at as *mut libc::c_void, n, residency.as_mut_ptr()) };
+        if r != 0 {
+            return false;
+        }
+        at += n;
+    }
+    true
+}
+
+/// Whether AddressSanitizer, if the program runs under it, says that part of a range is freed memory.
+pub fn is_freed(addr: usize, len: usize) -> bool {
+    type Check = unsafe extern "C" fn(*mut libc::c_void, usize) -> *mut libc::c_void;
+    static CHECK: OnceLock<Option<Check>> = OnceLock::new();
+    let check = CHECK.get_or_init(|| {
+        // SAFETY: the symbol, if there is one, is the sanitizer's function of this type.
+        unsafe {
+            let p = libc::dlsym(libc::RTLD_DEFAULT, c"__asan_region_is_poisoned".as_ptr());
+            (!p.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Check>(p))
+        }
+    });
+    match check {
+        // SAFETY: the function only looks at its own records.
+        Some(f) => unsafe { !f(addr as *mut libc::c_void, len).is_null() },
+        None => false,
+    }
 }
 
 /// Reads the program's memory as a device does.

@@ -13,6 +13,7 @@ fn name(list: &[&'static CStr], at: usize) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_wc_status_str(status: ffi::ibv_wc_status) -> *const c_char {
+    enter(Call::ibv_wc_status_str);
     const NAMES: &[&CStr] = &[
         c"success",
         c"local length error",
@@ -42,6 +43,7 @@ extern "C" fn ibv_wc_status_str(status: ffi::ibv_wc_status) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_event_type_str(event: ffi::ibv_event_type) -> *const c_char {
+    enter(Call::ibv_event_type_str);
     const NAMES: &[&CStr] = &[
         c"CQ error",
         c"local work queue catastrophic error",
@@ -68,6 +70,7 @@ extern "C" fn ibv_event_type_str(event: ffi::ibv_event_type) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_node_type_str(kind: ffi::ibv_node_type) -> *const c_char {
+    enter(Call::ibv_node_type_str);
     const NAMES: &[&CStr] = &[
         c"unknown",
         c"InfiniBand channel adapter",
@@ -80,6 +83,7 @@ extern "C" fn ibv_node_type_str(kind: ffi::ibv_node_type) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_port_state_str(state: ffi::ibv_port_state) -> *const c_char {
+    enter(Call::ibv_port_state_str);
     const NAMES: &[&CStr] = &[
         c"no state change",
         c"down",
@@ -98,6 +102,7 @@ extern "C" fn ibv_fork_init() -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_is_fork_initialized() -> ffi::ibv_fork_status {
+    enter(Call::ibv_is_fork_initialized);
     ffi::IBV_FORK_UNNEEDED
 }
 

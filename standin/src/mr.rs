@@ -3,12 +3,12 @@
 use libc::{c_int, c_uint, c_void};
 use rdma_sys as ffi;
 
-use crate::calls::{Call, enter};
+use crate::calls::{Call, destroying, enter};
 use crate::config::Personality;
 use crate::memory;
 use crate::ret::{code, pointer};
 use crate::table::{Object, allocate};
-use crate::violations::violation;
+use crate::violations::{still_in_use, violation};
 use crate::world::{World, world};
 
 /// A protection domain.
@@ -99,7 +99,7 @@ impl World {
             + self.qps.iter().filter(|(_, q)| q.pd == key).count()
             + self.srqs.iter().filter(|(_, s)| s.pd == key).count();
         if users > 0 {
-            violation(&format!(
+            still_in_use(&format!(
                 "ibv_dealloc_pd: {users} objects still use the protection domain"
             ));
             return Err(libc::EBUSY);
@@ -189,6 +189,11 @@ impl World {
                 "ibv_dereg_mr: the memory {addr:#x}+{len:#x} was unmapped while it was registered"
             ));
         }
+        if !own && memory::is_freed(addr, len) {
+            violation(&format!(
+                "ibv_dereg_mr: memory of {addr:#x}+{len:#x} was freed while it was registered"
+            ));
+        }
         if let Some(m) = self.mrs.remove(mr as usize) {
             self.mr_keys.remove(&m.key);
         }
@@ -256,6 +261,12 @@ impl World {
                     "a transfer found {start:#x}+{len:#x} unmapped while it is registered"
                 ));
             }
+            return Err(KeyError::Gone);
+        }
+        if memory::is_freed(start, len) {
+            violation(&format!(
+                "a transfer found {start:#x}+{len:#x} freed while it is registered"
+            ));
             return Err(KeyError::Gone);
         }
         Ok(start)
@@ -326,10 +337,7 @@ unsafe extern "C" fn ibv_alloc_pd(ctx: *mut ffi::ibv_context) -> *mut ffi::ibv_p
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_dealloc_pd(pd: *mut ffi::ibv_pd) -> c_int {
-    match enter(Call::ibv_dealloc_pd) {
-        Some(e) => e,
-        None => code(world().dealloc_pd(pd)),
-    }
+    code(destroying(Call::ibv_dealloc_pd, || world().dealloc_pd(pd)))
 }
 
 fn register(call: Call, ask: &Registration) -> *mut ffi::ibv_mr {
@@ -462,8 +470,5 @@ unsafe extern "C" fn ibv_reg_dmabuf_mr(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_dereg_mr(mr: *mut ffi::ibv_mr) -> c_int {
-    match enter(Call::ibv_dereg_mr) {
-        Some(e) => e,
-        None => code(world().dereg_mr(mr)),
-    }
+    code(destroying(Call::ibv_dereg_mr, || world().dereg_mr(mr)))
 }

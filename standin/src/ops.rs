@@ -3,7 +3,7 @@
 use rdma_sys as ffi;
 
 use crate::config::Personality;
-use crate::{cq, cq_ex, device, null, post, qp, srq};
+use crate::{cq, cq_ex, null, post, qp, query, srq};
 
 /// `abi_compat` of a context that has a `verbs_context` around it.
 const EXTENDED: usize = usize::MAX;
@@ -11,9 +11,9 @@ const EXTENDED: usize = usize::MAX;
 /// Fills the tables of a context.
 pub fn fill(ctx: &mut ffi::verbs_context, personality: Personality, null_mode: bool) {
     ctx.sz = size_of::<ffi::verbs_context>();
-    ctx.query_device_ex = Some(device::query_device_ex);
-    ctx.query_port = Some(device::query_port);
-    ctx.advise_mr = Some(device::advise_mr);
+    ctx.query_device_ex = Some(query::query_device_ex);
+    ctx.query_port = Some(query::query_port);
+    ctx.advise_mr = Some(query::advise_mr);
     ctx.create_qp_ex = personality.has_qp_ex().then_some(qp::create_qp_ex as _);
     ctx.create_cq_ex = personality.has_qp_ex().then_some(cq_ex::create_cq_ex as _);
     ctx.context.abi_compat = EXTENDED as *mut libc::c_void;

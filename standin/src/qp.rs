@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use libc::{c_int, c_uint};
 use rdma_sys as ffi;
 
-use crate::calls::{Call, enter};
+use crate::calls::{Call, destroying, enter};
 use crate::config::Personality;
 use crate::null::{self, QpMemory};
 use crate::qp_ex;
@@ -445,10 +445,8 @@ unsafe extern "C" fn ibv_query_qp(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_qp(qp: *mut ffi::ibv_qp) -> c_int {
-    match enter(Call::ibv_destroy_qp) {
-        Some(e) => e,
-        None => code(destroy_qp(qp, Call::ibv_destroy_qp)),
-    }
+    let call = Call::ibv_destroy_qp;
+    code(destroying(call, || destroy_qp(qp, call)))
 }
 
 /// Destroys a queue pair, as the program or librdmacm asks.

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use libc::{c_int, c_void};
 use rdma_sys as ffi;
 
-use crate::calls::{Call, enter};
+use crate::calls::{Call, destroying, enter};
 use crate::post::sges;
 use crate::ret::{code, pointer};
 use crate::table::{Object, allocate};
-use crate::violations::violation;
+use crate::violations::{still_in_use, violation};
 use crate::world::{World, wait_until, world};
 use crate::wqe::RecvWqe;
 
@@ -148,10 +148,7 @@ unsafe extern "C" fn ibv_query_srq(srq: *mut ffi::ibv_srq, attr: *mut ffi::ibv_s
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_srq(srq: *mut ffi::ibv_srq) -> c_int {
-    match enter(Call::ibv_destroy_srq) {
-        Some(e) => e,
-        None => code(destroy_srq(srq)),
-    }
+    code(destroying(Call::ibv_destroy_srq, || destroy_srq(srq)))
 }
 
 /// Destroys a shared receive queue, as the program or librdmacm asks.
@@ -161,7 +158,7 @@ pub fn destroy_srq(srq: *mut ffi::ibv_srq) -> Result<(), c_int> {
     w.srqs.get(srq, Call::ibv_destroy_srq)?;
     let users = w.qps.iter().filter(|(_, q)| q.srq == key).count();
     if users > 0 {
-        violation(&format!(
+        still_in_use(&format!(
             "ibv_destroy_srq: {users} queue pairs still use the queue"
         ));
         return Err(libc::EBUSY);

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 use common::*;
 use rdma_sys as ffi;
-use standin_control::{Objects, Personality};
+use standin_control::{Knob, Objects, Personality};
 
 const SIGNALLED: u32 = ffi::IBV_SEND_SIGNALED;
 
@@ -135,6 +135,34 @@ fn every_call_of_a_set_up_can_fail() {
         assert_eq!(s.objects(), before, "{}", call.name);
     }
     assert_eq!(s.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn an_object_whose_destruction_failed_stays_or_goes() {
+    let s = standin(Personality::Rxe);
+    unsafe {
+        let pair = Pair::new(7305, Options::default());
+        let a = &pair.active;
+        s.fail_nth("ibv_dereg_mr", 1, libc::EBUSY);
+        assert_eq!(ffi::ibv_dereg_mr(a.mr), libc::EBUSY);
+        ffi::rdma_destroy_qp(a.id);
+        // The region is there still, by the test's own doing: no violation.
+        assert_eq!(ffi::ibv_dealloc_pd(a.pd), libc::EBUSY);
+        assert_eq!(s.violations(), Vec::<String>::new());
+        assert_eq!(ffi::ibv_dereg_mr(a.mr), 0);
+        let before = s.objects().pds;
+        s.set(Knob::FailedDestroysFree, 1);
+        s.fail_nth("ibv_dealloc_pd", 1, libc::EIO);
+        assert_eq!(ffi::ibv_dealloc_pd(a.pd), libc::EIO);
+        assert_eq!(s.objects().pds, before - 1);
+        assert_eq!(s.violations(), Vec::<String>::new());
+        // An event is acknowledged even where that was made to fail.
+        assert_eq!(ffi::rdma_disconnect(pair.passive.id), 0);
+        s.fail_nth("rdma_ack_cm_event", 1, 0);
+        let e = event(a.channel);
+        assert_eq!(ffi::rdma_ack_cm_event(e), -1);
+        assert_eq!(s.objects().cm_events, 0);
+    }
 }
 
 #[test]

@@ -97,6 +97,9 @@ pub enum Knob {
     ConnectTimeoutMs,
     /// Milliseconds that a call blocks for events to be acknowledged before it is a violation (1000).
     BlockLimitMs,
+    /// An object goes although its destruction is made to fail (1), or stays, as the kernel has it (0). While one has
+    /// stayed, what it uses can be refused its end without a violation.
+    FailedDestroysFree,
     /// The link is cut (1) or not (0): transfers end with RETRY_EXC_ERR, connection attempts are UNREACHABLE.
     Cut,
 }
@@ -307,6 +310,7 @@ impl Standin {
             Knob::TimewaitMs => c"timewait_ms",
             Knob::ConnectTimeoutMs => c"connect_timeout_ms",
             Knob::BlockLimitMs => c"block_limit_ms",
+            Knob::FailedDestroysFree => c"failed_destroys_free",
             Knob::Cut => c"cut",
         };
         // SAFETY: a C string.

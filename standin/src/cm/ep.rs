@@ -5,7 +5,8 @@ use rdma_sys as ffi;
 
 use super::addr;
 use super::events::next_event;
-use super::id::{destroy_id, destroy_id_qp};
+use super::id::destroy_id;
+use super::id_qp::destroy_id_qp;
 use crate::calls::{Call, enter};
 use crate::qp::NewQp;
 use crate::ret::{minus, status};

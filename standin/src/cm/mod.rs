@@ -5,6 +5,7 @@ mod connect;
 mod ep;
 mod events;
 mod id;
+mod id_qp;
 mod info;
 mod sync;
 
