@@ -54,9 +54,92 @@ bitflags! {
     }
 }
 
+bitflags! {
+    /// Which kind of flush by which method: what a region can have, or what a connection does. A flush is possible by what is in both.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub(crate) struct FlushPlan: u8 {
+        const READ_VISIBILITY = 1;
+        const READ_PERSISTENT = 2;
+        const NATIVE_VISIBILITY = 4;
+        const NATIVE_PERSISTENT = 8;
+    }
+}
+
+impl FlushPlan {
+    /// The native ones.
+    pub(crate) const NATIVE: FlushPlan =
+        FlushPlan::NATIVE_VISIBILITY.union(FlushPlan::NATIVE_PERSISTENT);
+
+    /// The longest range that one native flush covers, in bytes: the length on the wire has 32 bits.
+    pub(crate) const MAX_RANGE: u64 = u32::MAX as u64;
+
+    /// What is left of a region's plan for `len` bytes of it. A whole region is flushed as such, whatever its length.
+    #[inline]
+    pub(super) fn of_range(self, len: u64, whole: bool) -> FlushPlan {
+        if len == 0 {
+            return FlushPlan::empty();
+        }
+        if len > FlushPlan::MAX_RANGE && !whole {
+            return self - FlushPlan::NATIVE;
+        }
+        self
+    }
+
+    /// Both methods of one kind.
+    #[inline(always)]
+    pub(crate) const fn of_kind(kind: FlushKind) -> FlushPlan {
+        match kind {
+            FlushKind::Persistent => FlushPlan::READ_PERSISTENT.union(FlushPlan::NATIVE_PERSISTENT),
+            FlushKind::Visibility => FlushPlan::READ_VISIBILITY.union(FlushPlan::NATIVE_VISIBILITY),
+        }
+    }
+
+    /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.
+    pub(super) fn of_region(usage: Usage, methods: Option<FlushMethods>) -> FlushPlan {
+        let methods = methods.unwrap_or(FlushMethods::all());
+        let mut plan = FlushPlan::empty();
+        for kind in [FlushKind::Persistent, FlushKind::Visibility] {
+            if usage.contains(kind.usage()) {
+                plan |= FlushPlan::of_kind(kind);
+                if !methods.contains(kind.native()) {
+                    plan -= FlushPlan::of_kind(kind) & FlushPlan::NATIVE;
+                }
+            }
+        }
+        plan
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_region_is_flushed_as_its_owner_registered_it() {
+        let plan = FlushPlan::of_region;
+        assert_eq!(plan(Usage::READ_SRC, None), FlushPlan::empty());
+        assert_eq!(
+            plan(Usage::FLUSH_VISIBILITY, None),
+            FlushPlan::of_kind(FlushKind::Visibility)
+        );
+        let all = FlushPlan::all();
+        assert_eq!(all.of_range(0, true), FlushPlan::empty());
+        assert_eq!(all.of_range(FlushPlan::MAX_RANGE, false), all);
+        assert_eq!(
+            all.of_range(FlushPlan::MAX_RANGE + 1, false),
+            all - FlushPlan::NATIVE
+        );
+        assert_eq!(all.of_range(FlushPlan::MAX_RANGE + 1, true), all);
+        let both = Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT;
+        assert_eq!(
+            plan(both, Some(FlushMethods::NATIVE_VISIBILITY)),
+            FlushPlan::all() - FlushPlan::NATIVE_PERSISTENT
+        );
+        assert_eq!(
+            plan(both, Some(FlushMethods::empty())),
+            FlushPlan::all() - FlushPlan::NATIVE
+        );
+    }
 
     #[test]
     fn each_kind_needs_its_own_right_and_method() {

@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData, ops::RangeBounds, sync::atomic::Ordering};
 
 use rdma_sys as ffi;
 
-use super::{Descriptor, FlushMethods, Memory, Usage, held::Held, range};
+use super::{Descriptor, FlushMethods, Memory, Usage, held::Held, quick, range};
 use crate::{
     error::{Error, Result},
     verbs::Mr,
@@ -330,6 +330,8 @@ pub struct LocalSlice<'a> {
     pub(crate) len: u64,
     /// The protection domain's number in the upper half, the usage bits in the lower.
     pub(crate) tag: u64,
+    /// What the quick check needs.
+    pub(crate) quick: u32,
     region: PhantomData<&'a LocalRegion>,
 }
 
@@ -343,6 +345,7 @@ impl<'a> LocalSlice<'a> {
         },
         len: 0,
         tag: 0,
+        quick: quick::local(0, Usage::empty(), 0),
         region: PhantomData,
     };
 
@@ -367,6 +370,7 @@ impl<'a> LocalSlice<'a> {
                 lkey: self.sge.lkey,
             },
             len,
+            quick: quick::local((self.tag >> 32) as u32, self.usage(), len),
             ..*self
         }
     }
@@ -422,6 +426,11 @@ impl Span {
             },
             len,
             tag: self.tag,
+            quick: quick::local(
+                (self.tag >> 32) as u32,
+                Usage::from_bits_truncate(self.tag as u32),
+                len,
+            ),
             region: PhantomData,
         })
     }
@@ -495,7 +504,7 @@ mod tests {
     #[test]
     fn a_pointer_to_a_slice_is_one_to_its_sge() {
         assert_eq!(std::mem::offset_of!(LocalSlice<'_>, sge), 0);
-        assert!(size_of::<LocalSlice<'_>>() <= 32);
+        assert!(size_of::<LocalSlice<'_>>() <= 40);
     }
 
     #[test]

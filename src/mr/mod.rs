@@ -12,11 +12,13 @@ mod flush;
 mod held;
 mod local;
 mod memory;
+pub(crate) mod quick;
 mod range;
 mod remote;
 mod usage;
 
 pub use descriptor::Descriptor;
+pub(crate) use flush::FlushPlan;
 pub use flush::{FlushKind, FlushMethods};
 pub use local::{Advice, LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};

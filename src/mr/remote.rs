@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use super::{FlushKind, FlushMethods, Usage, descriptor, range};
+use super::{FlushKind, FlushMethods, FlushPlan, Usage, descriptor, quick, range};
 use crate::error::Result;
 
 /// A region of a peer's memory, made of the [`Descriptor`](crate::Descriptor) that the peer has sent.
@@ -68,7 +68,9 @@ impl RemoteRegion {
             len: self.len,
             rkey: self.rkey,
             usage: self.usage,
-            methods: self.methods,
+            quick: quick::remote(self.usage),
+            flushes: FlushPlan::of_region(self.usage, self.methods),
+            region_flushes: FlushPlan::of_region(self.usage, self.methods),
             whole: true,
         }
     }
@@ -123,7 +125,12 @@ pub struct RemoteSlice {
     pub(crate) len: u64,
     pub(crate) rkey: u32,
     pub(crate) usage: Usage,
-    pub(crate) methods: Option<FlushMethods>,
+    /// What the quick check needs.
+    pub(crate) quick: u32,
+    /// The flushes that it can have.
+    pub(crate) flushes: FlushPlan,
+    /// The flushes that its region can have.
+    region_flushes: FlushPlan,
     /// It is the entire region.
     pub(crate) whole: bool,
 }
@@ -136,7 +143,9 @@ impl RemoteSlice {
         len: 0,
         rkey: 0,
         usage: Usage::all(),
-        methods: None,
+        quick: u32::MAX,
+        flushes: FlushPlan::empty(),
+        region_flushes: FlushPlan::empty(),
         whole: false,
     };
 
@@ -153,6 +162,9 @@ impl RemoteSlice {
             addr: self.addr + start,
             len,
             whole: self.whole && len == self.len,
+            flushes: self
+                .region_flushes
+                .of_range(len, self.whole && len == self.len),
             ..*self
         })
     }
@@ -180,13 +192,6 @@ impl RemoteSlice {
     pub const fn usage(&self) -> Usage {
         self.usage
     }
-
-    /// Whether the region takes the device's own flush of this kind. A C peer's descriptor does not tell; its region is taken to.
-    #[inline]
-    pub(crate) fn accepts_native(&self, kind: FlushKind) -> bool {
-        self.methods
-            .is_none_or(|methods| methods.contains(kind.native()))
-    }
 }
 
 #[cfg(test)]
@@ -209,7 +214,7 @@ mod tests {
         let slice = region().slice(10..30).unwrap();
         assert_eq!((slice.addr, slice.len, slice.rkey), (0x100a, 20, 7));
         assert_eq!(slice.usage, region().usage());
-        assert_eq!(slice.methods, region().methods());
+        assert_eq!(slice.flushes, region().whole().flushes);
         assert!(!slice.whole && !slice.is_empty());
         assert_eq!((slice.address(), slice.len()), (0x100a, 20));
     }

@@ -1,11 +1,14 @@
 //! Several operations, one doorbell.
 
-use std::{mem::MaybeUninit, ptr::addr_of_mut};
+use std::{
+    mem::{ManuallyDrop, MaybeUninit},
+    ptr::{addr_of, addr_of_mut},
+};
 
 use rdma_sys as ffi;
 
 use super::{
-    qp::{Qp, post_failed},
+    qp::{Qp, no_extended, post_failed},
     request::{Body, Request},
     sges::Sges,
 };
@@ -29,13 +32,14 @@ use crate::{
 pub struct Batch<'c> {
     qp: &'c Qp,
     // Taken out only by drop.
-    buffer: Option<Box<SendBuffer>>,
+    buffer: ManuallyDrop<Box<SendBuffer>>,
 }
 
 /// The memory of a [`Batch`].
 #[derive(Default)]
 pub(crate) struct SendBuffer {
     entries: Vec<Entry>,
+    /// The elements of the operations that have more than one.
     sges: Vec<ffi::ibv_sge>,
     /// Inline data; the elements that use it hold offsets into it until the batch is submitted.
     inline: Vec<u8>,
@@ -45,27 +49,68 @@ pub(crate) struct SendBuffer {
     uneven: bool,
 }
 
-/// One operation, with the C request that it becomes in a linked list.
+/// One operation, as the C request that it becomes in a linked list; its links are set when it is submitted.
 struct Entry {
     wr: MaybeUninit<ffi::ibv_send_wr>,
-    request: Request,
-    num_sge: u32,
-    /// Its slices differ in length.
-    uneven: bool,
+    /// The element of an operation that has one.
+    sge: ffi::ibv_sge,
+}
+
+// SAFETY: the links inside of an entry are used only within `submit`, which sets them.
+unsafe impl Send for SendBuffer {}
+// SAFETY: as above.
+unsafe impl Sync for SendBuffer {}
+
+const NO_SGE: ffi::ibv_sge = ffi::ibv_sge {
+    addr: 0,
+    length: 0,
+    lkey: 0,
+};
+
+/// In the place of the one element: the operation has several, and they differ in length.
+const UNEVEN: ffi::ibv_sge = ffi::ibv_sge {
+    addr: 0,
+    length: 1,
+    lkey: 0,
+};
+
+impl Entry {
+    /// Does the operation gather slices of different lengths?
+    fn is_uneven(&self) -> bool {
+        self.num_sge() > 1 && self.sge.length == UNEVEN.length
+    }
+
+    /// How many elements the operation has in the buffer's list.
+    fn listed(&self) -> usize {
+        Some(self.num_sge()).filter(|num| *num > 1).unwrap_or(0)
+    }
+
+    /// How many elements the operation has.
+    #[inline(always)]
+    fn num_sge(&self) -> usize {
+        // SAFETY: every entry was made by `SendBuffer::add`, which sets the field.
+        unsafe { (*self.wr.as_ptr()).num_sge as usize }
+    }
+
+    fn is_inline(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.wr.as_ptr()).send_flags & ffi::IBV_SEND_INLINE != 0 }
+    }
 }
 
 impl SendBuffer {
     pub(super) fn with_capacity(entries: usize) -> Self {
-        let entries = entries.min(64);
+        let entries = entries.clamp(4, 64);
         SendBuffer {
             entries: Vec::with_capacity(entries),
-            sges: Vec::with_capacity(entries),
+            sges: Vec::new(),
             inline: Vec::with_capacity(entries * 8),
             extended: false,
             uneven: false,
         }
     }
 
+    #[inline]
     fn clear(&mut self) {
         self.entries.clear();
         self.sges.clear();
@@ -74,52 +119,79 @@ impl SendBuffer {
         self.uneven = false;
     }
 
-    #[inline]
+    /// Adds an operation with at most one element.
+    #[inline(always)]
+    fn add(&mut self, request: Request, num_sge: usize, sge: ffi::ibv_sge) {
+        if self.entries.len() == self.entries.capacity() {
+            self.grow();
+        }
+        let len = self.entries.len();
+        // SAFETY: there is room for one more; all of the entry is set that is read before it is submitted.
+        unsafe {
+            let entry = self.entries.as_mut_ptr().add(len);
+            request.write_body((*entry).wr.as_mut_ptr(), num_sge);
+            addr_of_mut!((*entry).sge).write(sge);
+            self.entries.set_len(len + 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.entries.reserve(self.entries.len().max(4));
+    }
+
+    /// Adds an operation with any number of elements.
     fn push(&mut self, request: Request, sges: &[ffi::ibv_sge]) {
-        self.sges.extend_from_slice(sges);
-        self.extended |= matches!(request.body, Body::Flush { .. } | Body::AtomicWrite { .. });
-        let uneven = sges
-            .windows(2)
-            .any(|two| matches!(two, [a, b] if a.length != b.length));
-        self.uneven |= uneven;
-        self.entries.push(Entry {
-            wr: MaybeUninit::uninit(),
-            request,
-            num_sge: sges.len() as u32,
-            uneven,
-        });
+        match sges {
+            [] => self.add(request, 0, NO_SGE),
+            [sge] => self.add(request, 1, *sge),
+            sges => {
+                self.sges.extend_from_slice(sges);
+                let uneven = sges.iter().any(|sge| sge.length != sges[0].length);
+                self.uneven |= uneven;
+                self.add(request, sges.len(), if uneven { UNEVEN } else { NO_SGE });
+            }
+        }
+    }
+
+    /// Adds an operation that exists only on the extended queue pair.
+    #[inline(always)]
+    fn add_extended(&mut self, request: Request) {
+        self.extended = true;
+        self.add(request, 0, NO_SGE);
     }
 
     /// Adds an operation whose data are copied.
     #[inline]
     fn push_inline(&mut self, mut request: Request, data: &[u8]) {
         request.flags |= ffi::IBV_SEND_INLINE;
-        let offset = self.inline.len() as u64;
-        self.inline.extend_from_slice(data);
         let sge = ffi::ibv_sge {
-            addr: offset,
+            addr: self.inline.len() as u64,
             length: data.len() as u32,
             lkey: 0,
         };
-        self.push(
-            request,
-            if data.is_empty() {
-                &[]
-            } else {
-                std::slice::from_ref(&sge)
-            },
-        );
+        self.inline.extend_from_slice(data);
+        self.add(request, usize::from(!data.is_empty()), sge);
     }
 
-    /// Removes the first `n` operations: the device has them.
+    /// After a failed submit: what the device accepted is forgotten, the rest stays.
+    #[cold]
+    #[inline(never)]
+    fn keep_refused(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(Error::QueueFull { accepted, .. } | Error::PartlyPosted { accepted, .. }) =
+            &result
+        {
+            self.remove_first(*accepted);
+        }
+        result
+    }
+
+    /// Removes the first `n` operations.
     fn remove_first(&mut self, n: usize) {
-        let sges: usize = self
-            .entries
-            .iter()
-            .take(n)
-            .map(|e| e.num_sge as usize)
-            .sum();
-        self.entries.drain(..n.min(self.entries.len()));
+        let n = n.min(self.entries.len());
+        let sges: usize = self.entries[..n].iter().map(Entry::listed).sum();
+        self.entries.drain(..n);
         self.sges.drain(..sges);
         if self.entries.is_empty() {
             self.clear();
@@ -128,23 +200,18 @@ impl SendBuffer {
 }
 
 impl<'c> Batch<'c> {
+    #[inline]
     pub(crate) fn new(qp: &'c Qp) -> Self {
         Batch {
             qp,
-            buffer: Some(qp.take_send_buffer()),
+            buffer: ManuallyDrop::new(qp.take_send_buffer()),
         }
     }
 
-    #[inline]
-    fn buffer(&mut self) -> &mut SendBuffer {
-        self.buffer.get_or_insert_with(Box::default)
-    }
-
     /// The number of operations that wait for [`submit`](Self::submit).
+    #[inline]
     pub fn len(&self) -> usize {
-        self.buffer
-            .as_ref()
-            .map_or(0, |buffer| buffer.entries.len())
+        self.buffer.entries.len()
     }
 
     /// Is there nothing to submit?
@@ -154,7 +221,7 @@ impl<'c> Batch<'c> {
 
     /// Forgets the operations that were added.
     pub fn clear(&mut self) {
-        self.buffer().clear();
+        self.buffer.clear();
     }
 
     /// Adds a write; see [`Connection::write`](crate::Connection::write).
@@ -165,10 +232,14 @@ impl<'c> Batch<'c> {
         dst: &RemoteSlice,
         post: impl Into<Post>,
     ) -> Result<()> {
-        let checked = self.qp.check_write(src, dst, post.into())?;
-        let sge = src.sge;
-        self.buffer()
-            .push(checked.request, &[sge][..checked.num_sge]);
+        let post = post.into();
+        if !self.qp.quick(src, dst, Usage::WRITE_SRC | Usage::WRITE_DST) {
+            let checked = self.qp.check_write(src, dst, post)?;
+            self.buffer.add(checked.request, checked.num_sge, src.sge);
+            return Ok(());
+        }
+        let request = Request::transfer(ffi::IBV_WR_RDMA_WRITE, dst, post);
+        self.buffer.add(request, 1, src.sge);
         Ok(())
     }
 
@@ -203,7 +274,7 @@ impl<'c> Batch<'c> {
         let mut sges = Sges::new();
         let len = self.qp.gather(&mut sges, Usage::WRITE_SRC, "src", src)?;
         let request = self.qp.check_write_of(len, dst, imm, post)?;
-        self.buffer().push(request, sges.as_slice());
+        self.buffer.push(request, sges.as_slice());
         Ok(())
     }
 
@@ -218,7 +289,7 @@ impl<'c> Batch<'c> {
         let request = self
             .qp
             .check_write_of(src.len() as u64, dst, None, post.into())?;
-        self.buffer().push_inline(request, src);
+        self.buffer.push_inline(request, src);
         Ok(())
     }
 
@@ -230,10 +301,14 @@ impl<'c> Batch<'c> {
         src: &RemoteSlice,
         post: impl Into<Post>,
     ) -> Result<()> {
-        let checked = self.qp.check_read(dst, src, post.into())?;
-        let sge = dst.sge;
-        self.buffer()
-            .push(checked.request, &[sge][..checked.num_sge]);
+        let post = post.into();
+        if !self.qp.quick(dst, src, Usage::READ_DST | Usage::READ_SRC) {
+            let checked = self.qp.check_read(dst, src, post)?;
+            self.buffer.add(checked.request, checked.num_sge, dst.sge);
+            return Ok(());
+        }
+        let request = Request::transfer(ffi::IBV_WR_RDMA_READ, src, post);
+        self.buffer.add(request, 1, dst.sge);
         Ok(())
     }
 
@@ -256,7 +331,7 @@ impl<'c> Batch<'c> {
         let mut sges = Sges::new();
         self.qp.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.qp.check_send(imm, post)?;
-        self.buffer().push(request, sges.as_slice());
+        self.buffer.push(request, sges.as_slice());
         Ok(())
     }
 
@@ -264,7 +339,7 @@ impl<'c> Batch<'c> {
     pub fn send_inline(&mut self, src: &[u8], post: impl Into<Post>) -> Result<()> {
         self.qp.check_inline("src", src.len())?;
         let request = self.qp.check_send(None, post.into())?;
-        self.buffer().push_inline(request, src);
+        self.buffer.push_inline(request, src);
         Ok(())
     }
 
@@ -276,9 +351,25 @@ impl<'c> Batch<'c> {
         kind: FlushKind,
         post: impl Into<Post>,
     ) -> Result<()> {
-        let (request, sge) = self.qp.check_flush(range, kind, post.into())?;
-        self.buffer().push(request, sge.as_slice());
-        Ok(())
+        // Borrowed by whichever of the two runs.
+        let buffer = std::cell::Cell::new(Some(&mut **self.buffer));
+        self.qp.flush_by(
+            range,
+            kind,
+            post.into(),
+            |request| {
+                if let Some(buffer) = buffer.take() {
+                    buffer.add_extended(request);
+                }
+                Ok(())
+            },
+            |request, sge| {
+                if let Some(buffer) = buffer.take() {
+                    buffer.add(request, 1, *sge);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Adds an atomic write; see [`Connection::atomic_write`](crate::Connection::atomic_write).
@@ -291,8 +382,8 @@ impl<'c> Batch<'c> {
     ) -> Result<()> {
         let request = self.qp.check_atomic_write(dst, value, post.into())?;
         match request.body {
-            Body::AtomicWrite { .. } => self.buffer().push(request, &[]),
-            _ => self.buffer().push_inline(request, &value),
+            Body::AtomicWrite { .. } => self.buffer.add_extended(request),
+            _ => self.buffer.push_inline(request, &value),
         }
         Ok(())
     }
@@ -309,7 +400,7 @@ impl<'c> Batch<'c> {
         let request = self
             .qp
             .check_atomic(dst, word, expected, Some(new), post.into())?;
-        self.buffer().push(request, &[dst.sge]);
+        self.buffer.add(request, 1, dst.sge);
         Ok(())
     }
 
@@ -322,7 +413,7 @@ impl<'c> Batch<'c> {
         post: impl Into<Post>,
     ) -> Result<()> {
         let request = self.qp.check_atomic(dst, word, add, None, post.into())?;
-        self.buffer().push(request, &[dst.sge]);
+        self.buffer.add(request, 1, dst.sge);
         Ok(())
     }
 
@@ -331,35 +422,38 @@ impl<'c> Batch<'c> {
     /// # Errors
     /// [`Error::QueueFull`] or [`Error::PartlyPosted`] with the number that the device accepted: those will complete. The others
     /// stay in the batch, in order, and may be submitted again.
+    #[inline]
     pub fn submit(&mut self) -> Result<()> {
-        let qp = self.qp;
-        let buffer = self.buffer();
+        let buffer = &mut **self.buffer;
         if buffer.entries.is_empty() {
             return Ok(());
         }
         let result = if buffer.extended {
-            submit_extended(qp, buffer)
+            submit_extended(self.qp, buffer)
         } else {
-            let inline = buffer.inline.as_ptr();
-            submit_list(qp, &mut buffer.entries, &mut buffer.sges, inline, 0)
+            submit_list(
+                self.qp,
+                &mut buffer.entries,
+                &mut buffer.sges,
+                &buffer.inline,
+                0,
+            )
         };
-        match &result {
-            Ok(()) => buffer.clear(),
-            Err(Error::QueueFull { accepted, .. } | Error::PartlyPosted { accepted, .. }) => {
-                buffer.remove_first(*accepted);
-            }
-            Err(_) => {}
+        if result.is_ok() {
+            buffer.clear();
+            return result;
         }
-        result
+        buffer.keep_refused(result)
     }
 }
 
 impl Drop for Batch<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(mut buffer) = self.buffer.take() {
-            buffer.clear();
-            self.qp.give_send_buffer(buffer);
-        }
+        self.buffer.clear();
+        // SAFETY: the batch is being dropped, so nobody uses the buffer after it was taken out.
+        let buffer = unsafe { ManuallyDrop::take(&mut self.buffer) };
+        self.qp.give_send_buffer(buffer);
     }
 }
 
@@ -372,40 +466,53 @@ impl std::fmt::Debug for Batch<'_> {
 }
 
 /// Operations, the first of which come after `before` others that were accepted, as one linked list for `ibv_post_send`.
+#[inline]
 fn submit_list(
     qp: &Qp,
     entries: &mut [Entry],
     sges: &mut [ffi::ibv_sge],
-    inline: *const u8,
+    inline: &[u8],
     before: usize,
 ) -> Result<()> {
-    let inline = inline as u64;
-    // SAFETY: the elements of the requests lie one after the other in `sges`: the sum of `num_sge` is its length.
-    let mut sge = unsafe { sges.as_mut_ptr().add(sges.len()) };
-    let mut next: *mut ffi::ibv_send_wr = std::ptr::null_mut();
+    if !inline.is_empty() {
+        move_inline(entries, inline.as_ptr() as u64);
+    }
     let len = entries.len();
-    // Backwards, so that each request can point at the one behind it.
-    for entry in entries.iter_mut().rev() {
-        let num_sge = entry.num_sge as usize;
-        // SAFETY: as above; `wr` is a place of ours.
-        unsafe {
-            sge = sge.sub(num_sge);
-            if is_inline(&entry.request) && num_sge > 0 {
-                (*sge).addr += inline;
+    let first = entries.as_mut_ptr();
+    // SAFETY: the elements of the operations that have more than one lie one after the other in `sges`: the sum of their numbers is
+    // its length. All places are in the buffer.
+    unsafe {
+        let mut sges = sges.as_mut_ptr().add(sges.len());
+        let mut next: *mut ffi::ibv_send_wr = std::ptr::null_mut();
+        let mut entry = first.add(len);
+        // Backwards, so that each request can point at the one behind it.
+        while entry != first {
+            entry = entry.sub(1);
+            let wr = (*entry).wr.as_mut_ptr();
+            let num_sge = (*entry).num_sge();
+            let mut list = addr_of_mut!((*entry).sge);
+            if num_sge > 1 {
+                sges = sges.sub(num_sge);
+                list = sges;
             }
-            let wr = entry.wr.as_mut_ptr();
-            entry.request.write_to(wr, sge, num_sge);
+            addr_of_mut!((*wr).sg_list).write(list);
             addr_of_mut!((*wr).next).write(next);
             next = wr;
         }
     }
-    let stride = std::mem::size_of::<Entry>();
     // SAFETY: the list was just linked, and lies in the buffer with all that it points at.
-    let result = unsafe { qp.post_list(next, stride, len, before) };
-    if result.is_err() {
-        back_to_offsets(entries, sges, inline);
+    let result = unsafe { qp.post_list(first.cast(), size_of::<Entry>(), len, before) };
+    if result.is_err() && !inline.is_empty() {
+        move_inline(entries, (inline.as_ptr() as u64).wrapping_neg());
     }
     result
+}
+
+/// Moves the addresses of inline elements by `by`: from offsets to addresses before a submit, and back after a failed one.
+fn move_inline(entries: &mut [Entry], by: u64) {
+    for entry in entries.iter_mut().filter(|entry| entry.is_inline()) {
+        entry.sge.addr = entry.sge.addr.wrapping_add(by);
+    }
 }
 
 /// All operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none.
@@ -413,19 +520,21 @@ fn submit_list(
 /// Except those that gather slices of different lengths, which go by lists in between: rdma-core's provider for rxe (seen in 44 to 56)
 /// takes the first slice's length for that of each, and would cut or overrun the data without a word.
 fn submit_extended(qp: &Qp, buffer: &mut SendBuffer) -> Result<()> {
-    let inline = buffer.inline.as_ptr();
     if !buffer.uneven {
-        return submit_chain(qp, &buffer.entries, &buffer.sges, inline, 0);
+        return submit_chain(qp, &buffer.entries, &buffer.sges, &buffer.inline, 0);
     }
     let mut sges = buffer.sges.as_mut_slice();
     let mut before = 0;
-    for run in buffer.entries.chunk_by_mut(|a, b| a.uneven == b.uneven) {
-        let (list, rest) = sges.split_at_mut(run.iter().map(|e| e.num_sge as usize).sum());
+    for run in buffer
+        .entries
+        .chunk_by_mut(|a, b| a.is_uneven() == b.is_uneven())
+    {
+        let (list, rest) = sges.split_at_mut(run.iter().map(Entry::listed).sum());
         sges = rest;
-        if run.iter().any(|entry| entry.uneven) {
-            submit_list(qp, run, list, inline, before)?;
+        if run.iter().any(Entry::is_uneven) {
+            submit_list(qp, run, list, &buffer.inline, before)?;
         } else {
-            submit_chain(qp, run, list, inline, before)?;
+            submit_chain(qp, run, list, &buffer.inline, before)?;
         }
         before += run.len();
     }
@@ -436,109 +545,98 @@ fn submit_chain(
     qp: &Qp,
     entries: &[Entry],
     mut sges: &[ffi::ibv_sge],
-    inline: *const u8,
+    inline: &[u8],
     before: usize,
 ) -> Result<()> {
     let Some(ex) = qp.extended() else {
-        return Err(Error::not_supported(
-            "native flush and atomic write on this queue pair",
-        ));
+        return Err(no_extended());
     };
     let ex = ex.as_ptr();
     // SAFETY: the queue pair is alive and extended; start and complete are paired and nothing in between can return early or
-    // panic; it was created with every operation that `check_*` lets through; the offsets of inline data lie in `inline`.
+    // panic; it was created with every operation that the checks let through; the offsets of inline data lie in `inline`; the
+    // elements of the operations that have more than one lie one after the other in `sges`.
     let ret = unsafe {
         ffi::ibv_wr_start(ex);
         for entry in entries {
-            let (list, rest) = sges.split_at(entry.num_sge as usize);
-            sges = rest;
-            start_one(ex, &entry.request, list, inline);
+            let list = match entry.num_sge() {
+                0 => &[],
+                1 => std::slice::from_ref(&entry.sge),
+                num => {
+                    let (list, rest) = sges.split_at_unchecked(num);
+                    sges = rest;
+                    list
+                }
+            };
+            start_one(ex, &*entry.wr.as_ptr(), list, inline.as_ptr());
         }
         ffi::ibv_wr_complete(ex)
     };
     if ret == 0 {
-        Ok(())
-    } else {
-        Err(post_failed("ibv_wr_complete", ret, before))
+        return Ok(());
     }
+    Err(post_failed("ibv_wr_complete", ret, before))
 }
 
 /// # Safety
-/// Between start and complete on a live extended queue pair that was created with the operation; offsets of inline elements lie
-/// inside of what `inline` points at.
-#[inline]
+/// Between start and complete on a live extended queue pair that was created with the operation; `wr` was written by
+/// [`Request::write_body`]; offsets of inline elements lie inside of what `inline` points at.
+#[inline(always)]
 unsafe fn start_one(
     ex: *mut ffi::ibv_qp_ex,
-    request: &Request,
+    wr: *const ffi::ibv_send_wr,
     list: &[ffi::ibv_sge],
     inline: *const u8,
 ) {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's word; each opcode has the fields that are read for it.
     unsafe {
-        (*ex).wr_id = request.wr_id;
-        (*ex).wr_flags = request.flags;
-        match (request.body, request.opcode) {
-            (Body::Send, _) => ffi::ibv_wr_send(ex),
-            (Body::SendImm { imm }, _) => ffi::ibv_wr_send_imm(ex, imm.to_be()),
-            (Body::Rdma { address, rkey }, ffi::IBV_WR_RDMA_READ) => {
-                ffi::ibv_wr_rdma_read(ex, rkey, address);
+        (*ex).wr_id = (*wr).wr_id;
+        (*ex).wr_flags = (*wr).send_flags;
+        let address = addr_of!((*wr).wr.rdma.remote_addr);
+        match (*wr).opcode {
+            ffi::IBV_WR_RDMA_WRITE => ffi::ibv_wr_rdma_write(ex, (*wr).wr.rdma.rkey, *address),
+            ffi::IBV_WR_RDMA_READ => ffi::ibv_wr_rdma_read(ex, (*wr).wr.rdma.rkey, *address),
+            ffi::IBV_WR_FLUSH => {
+                let how = (*wr).__bindgen_anon_1.imm_data;
+                let (kinds, level) = (how as u8, (how >> 8) as u8);
+                let len = (*wr).wr.atomic.compare_add as usize;
+                return ffi::ibv_wr_flush(ex, (*wr).wr.atomic.rkey, *address, len, kinds, level);
             }
-            (Body::Rdma { address, rkey }, _) => ffi::ibv_wr_rdma_write(ex, rkey, address),
-            (Body::RdmaImm { address, rkey, imm }, _) => {
-                ffi::ibv_wr_rdma_write_imm(ex, rkey, address, imm.to_be());
+            ffi::IBV_WR_ATOMIC_WRITE => {
+                let value = addr_of!((*wr).wr.atomic.compare_add);
+                let rkey = (*wr).wr.atomic.rkey;
+                return ffi::ibv_wr_atomic_write(ex, rkey, *address, value.cast());
             }
-            (
-                Body::Atomic {
-                    address,
-                    rkey,
-                    compare_add,
-                    swap,
-                },
-                ffi::IBV_WR_ATOMIC_CMP_AND_SWP,
-            ) => ffi::ibv_wr_atomic_cmp_swp(ex, rkey, address, compare_add, swap),
-            (
-                Body::Atomic {
-                    address,
-                    rkey,
-                    compare_add,
-                    ..
-                },
-                _,
-            ) => {
-                ffi::ibv_wr_atomic_fetch_add(ex, rkey, address, compare_add);
+            ffi::IBV_WR_RDMA_WRITE_WITH_IMM => {
+                let imm = (*wr).__bindgen_anon_1.imm_data;
+                ffi::ibv_wr_rdma_write_imm(ex, (*wr).wr.rdma.rkey, *address, imm);
             }
-            (Body::Flush { .. } | Body::AtomicWrite { .. }, _) => {
-                request.start_extended(ex);
-                return;
+            ffi::IBV_WR_SEND_WITH_IMM => {
+                ffi::ibv_wr_send_imm(ex, (*wr).__bindgen_anon_1.imm_data);
             }
+            ffi::IBV_WR_ATOMIC_CMP_AND_SWP => {
+                let atomic = (*wr).wr.atomic;
+                ffi::ibv_wr_atomic_cmp_swp(
+                    ex,
+                    atomic.rkey,
+                    *address,
+                    atomic.compare_add,
+                    atomic.swap,
+                );
+            }
+            ffi::IBV_WR_ATOMIC_FETCH_AND_ADD => {
+                let atomic = (*wr).wr.atomic;
+                ffi::ibv_wr_atomic_fetch_add(ex, atomic.rkey, *address, atomic.compare_add);
+            }
+            _ => ffi::ibv_wr_send(ex),
         }
         match list {
             [] => {}
-            [sge] if is_inline(request) => {
+            [sge] if (*wr).send_flags & ffi::IBV_SEND_INLINE != 0 => {
                 let data = inline.wrapping_add(sge.addr as usize).cast_mut();
                 ffi::ibv_wr_set_inline_data(ex, data.cast(), sge.length as usize);
             }
             [sge] => ffi::ibv_wr_set_sge(ex, sge.lkey, sge.addr, sge.length),
             list => ffi::ibv_wr_set_sge_list(ex, list.len(), list.as_ptr()),
-        }
-    }
-}
-
-#[inline]
-fn is_inline(request: &Request) -> bool {
-    request.flags & ffi::IBV_SEND_INLINE != 0
-}
-
-/// After a failed submit: the elements of inline data go back to offsets, for the next one.
-#[cold]
-fn back_to_offsets(entries: &[Entry], mut sges: &mut [ffi::ibv_sge], inline: u64) {
-    for entry in entries {
-        let (list, rest) = sges.split_at_mut(entry.num_sge as usize);
-        sges = rest;
-        if is_inline(&entry.request) {
-            for sge in list {
-                sge.addr = sge.addr.wrapping_sub(inline);
-            }
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use rdma_sys as ffi;
 
-use super::{qp::Qp, sges::Sges};
+use super::{
+    qp::Qp,
+    request::{Body, Request},
+    sges::Sges,
+};
 use crate::{
     FlushKind, Post, Result, Usage,
     mr::{LocalSlice, RemoteSlice},
@@ -11,14 +15,40 @@ use crate::{
 impl Qp {
     #[inline]
     pub(crate) fn write(&self, src: &LocalSlice<'_>, dst: &RemoteSlice, post: Post) -> Result<()> {
+        if !self.quick(src, dst, Usage::WRITE_SRC | Usage::WRITE_DST) {
+            return self.write_slow(src, dst, post);
+        }
+        self.post(
+            Request::transfer(ffi::IBV_WR_RDMA_WRITE, dst, post),
+            &src.sge,
+            1,
+        )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_slow(&self, src: &LocalSlice<'_>, dst: &RemoteSlice, post: Post) -> Result<()> {
         let checked = self.check_write(src, dst, post)?;
-        self.post("ibv_post_send", checked.request, &src.sge, checked.num_sge)
+        self.post(checked.request, &src.sge, checked.num_sge)
     }
 
     #[inline]
     pub(crate) fn read(&self, dst: &LocalSlice<'_>, src: &RemoteSlice, post: Post) -> Result<()> {
+        if !self.quick(dst, src, Usage::READ_DST | Usage::READ_SRC) {
+            return self.read_slow(dst, src, post);
+        }
+        self.post(
+            Request::transfer(ffi::IBV_WR_RDMA_READ, src, post),
+            &dst.sge,
+            1,
+        )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_slow(&self, dst: &LocalSlice<'_>, src: &RemoteSlice, post: Post) -> Result<()> {
         let checked = self.check_read(dst, src, post)?;
-        self.post("ibv_post_send", checked.request, &dst.sge, checked.num_sge)
+        self.post(checked.request, &dst.sge, checked.num_sge)
     }
 
     pub(crate) fn write_gather(
@@ -31,7 +61,7 @@ impl Qp {
         let mut sges = Sges::new();
         let len = self.gather(&mut sges, Usage::WRITE_SRC, "src", src)?;
         let request = self.check_write_of(len, dst, imm, post)?;
-        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+        self.post(request, sges.as_ptr(), sges.len())
     }
 
     pub(crate) fn read_scatter(
@@ -43,7 +73,7 @@ impl Qp {
         let mut sges = Sges::new();
         let len = self.gather(&mut sges, Usage::READ_DST, "dst", dst)?;
         let request = self.check_read_into(len, src, post)?;
-        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+        self.post(request, sges.as_ptr(), sges.len())
     }
 
     #[inline]
@@ -57,12 +87,7 @@ impl Qp {
         self.check_inline("src", src.len())?;
         let mut request = self.check_write_of(src.len() as u64, dst, imm, post)?;
         request.flags |= ffi::IBV_SEND_INLINE;
-        self.post(
-            "ibv_post_send",
-            request,
-            &inline_sge(src),
-            usize::from(!src.is_empty()),
-        )
+        self.post(request, &inline_sge(src), usize::from(!src.is_empty()))
     }
 
     #[inline]
@@ -70,7 +95,7 @@ impl Qp {
         let mut sges = Sges::new();
         self.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.check_send(imm, post)?;
-        self.post("ibv_post_send", request, sges.as_ptr(), sges.len())
+        self.post(request, sges.as_ptr(), sges.len())
     }
 
     #[inline]
@@ -78,27 +103,27 @@ impl Qp {
         self.check_inline("src", src.len())?;
         let mut request = self.check_send(imm, post)?;
         request.flags |= ffi::IBV_SEND_INLINE;
-        self.post(
-            "ibv_post_send",
-            request,
-            &inline_sge(src),
-            usize::from(!src.is_empty()),
-        )
+        self.post(request, &inline_sge(src), usize::from(!src.is_empty()))
     }
 
     #[inline]
     pub(crate) fn flush(&self, range: &RemoteSlice, kind: FlushKind, post: Post) -> Result<()> {
-        let (request, sge) = self.check_flush(range, kind, post)?;
-        match sge {
-            Some(sge) => self.post("ibv_post_send", request, &sge, 1),
-            None => self.post("ibv_wr_flush", request, std::ptr::null(), 0),
-        }
+        self.flush_by(
+            range,
+            kind,
+            post,
+            |request| self.post_extended("ibv_wr_flush", request),
+            |request, sge| self.post(request, sge, 1),
+        )
     }
 
     #[inline]
     pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
         let request = self.check_atomic_write(dst, value, post)?;
-        self.post("ibv_wr_atomic_write", request, &inline_sge(&value), 1)
+        match request.body {
+            Body::AtomicWrite { .. } => self.post_extended("ibv_wr_atomic_write", request),
+            _ => self.post(request, &inline_sge(&value), 1),
+        }
     }
 
     pub(crate) fn write_atomic(
@@ -120,7 +145,7 @@ impl Qp {
         post: Post,
     ) -> Result<()> {
         let request = self.check_atomic(dst, word, compare_add, swap, post)?;
-        self.post("ibv_post_send", request, &dst.sge, 1)
+        self.post(request, &dst.sge, 1)
     }
 }
 

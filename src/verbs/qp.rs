@@ -3,7 +3,7 @@
 use std::{
     mem::MaybeUninit,
     ptr::NonNull,
-    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering},
 };
 
 use rdma_sys as ffi;
@@ -15,7 +15,10 @@ use super::{
     request::{Body, Request},
     sges::{MAX_SGE, RecvLimits},
 };
-use crate::{Error, FlushMethod, Result, mr::LocalSlice};
+use crate::{
+    Error, FlushKind, FlushMethod, Result,
+    mr::{FlushPlan, LocalSlice, quick},
+};
 
 /// What a queue pair can do beyond reads, writes and sends.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,14 +71,18 @@ pub(crate) struct Qp {
     post_send: PostSend,
     post_recv: PostRecv,
     pub(super) tag: u64,
+    pub(super) quick: u32,
     pub(super) max_message: u64,
     pub(super) max_inline: u32,
     pub(super) max_send_sge: u32,
     pub(super) max_recv_sge: u32,
     pub(super) features: Features,
-    pub(super) flush_method: FlushMethod,
-    pub(super) scratch: ffi::ibv_sge,
-    pub(super) direct_write_to_pmem: AtomicBool,
+    /// The flushes that are possible now; a declared peer makes it `declared_plan`.
+    flush_plan: AtomicU8,
+    declared_plan: FlushPlan,
+    declared: AtomicBool,
+    /// Where flushes by read put what they read: an element for each length.
+    pub(super) scratch: [ffi::ibv_sge; SCRATCH as usize + 1],
     has_srq: bool,
     iwarp: bool,
     sq_depth: u32,
@@ -121,20 +128,26 @@ impl Qp {
             features.flush_persistent = false;
             features.atomic_write = false;
         }
+        let plan = plan(parts.flush_method, features);
         Ok(Qp {
             raw: parts.qp,
             extended,
             post_send,
             post_recv,
             tag: u64::from(parts.pd_tag) << 32,
+            quick: quick::queue_pair(parts.pd_tag, parts.max_message),
             max_message: parts.max_message.min(u64::from(u32::MAX)),
             max_inline: parts.cap.max_inline_data,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
             max_recv_sge: parts.cap.max_recv_sge.min(MAX_SGE as u32),
             features,
-            flush_method: parts.flush_method,
-            scratch: parts.scratch,
-            direct_write_to_pmem: AtomicBool::new(false),
+            flush_plan: AtomicU8::new((plan & FlushPlan::of_kind(FlushKind::Visibility)).bits()),
+            declared_plan: plan,
+            declared: AtomicBool::new(false),
+            scratch: std::array::from_fn(|len| ffi::ibv_sge {
+                length: len as u32,
+                ..parts.scratch
+            }),
             has_srq: parts.has_srq,
             iwarp: parts.iwarp,
             sq_depth: parts.cap.max_send_wr,
@@ -177,56 +190,74 @@ impl Qp {
         self.rq_depth
     }
 
+    /// Takes note of whether the peer's device writes straight to persistent memory.
     pub(crate) fn set_direct_write_to_pmem(&self, yes: bool) {
-        self.direct_write_to_pmem.store(yes, Ordering::Relaxed);
+        let mut plan = self.declared_plan;
+        if !yes {
+            plan &= FlushPlan::of_kind(FlushKind::Visibility);
+        }
+        self.declared.store(yes, Ordering::Relaxed);
+        self.flush_plan.store(plan.bits(), Ordering::Relaxed);
     }
 
-    /// Posts one request.
-    #[inline]
-    pub(crate) fn post(
+    /// The flushes that are possible now, as far as this side is concerned.
+    #[inline(always)]
+    pub(super) fn flush_plan(&self) -> FlushPlan {
+        FlushPlan::from_bits_retain(self.flush_plan.load(Ordering::Relaxed))
+    }
+
+    /// Are flushes to be done natively or not at all?
+    pub(super) fn native_only(&self) -> bool {
+        !self
+            .declared_plan
+            .intersects(FlushPlan::all() - FlushPlan::NATIVE)
+    }
+
+    /// Did the peer declare direct write to persistent memory?
+    pub(super) fn declared(&self) -> bool {
+        self.declared.load(Ordering::Relaxed)
+    }
+
+    /// Posts one request with a list of elements; not a native flush or atomic write.
+    #[inline(always)]
+    pub(super) fn post(
         &self,
-        call: &'static str,
         request: Request,
         sg_list: *const ffi::ibv_sge,
         num_sge: usize,
     ) -> Result<()> {
-        if let Body::Flush { .. } | Body::AtomicWrite { .. } = request.body {
-            return self.post_extended(call, request);
-        }
         let mut wr = MaybeUninit::<ffi::ibv_send_wr>::uninit();
-        // SAFETY: `wr` is ours and has room for the fields written.
-        unsafe { request.write_to(wr.as_mut_ptr(), sg_list, num_sge) };
         let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair is alive; `wr` has every field that the provider reads for this opcode, and lives until the call
-        // returns, as does its list.
-        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), wr.as_mut_ptr(), &mut bad) };
-        if ret == 0 {
-            Ok(())
-        } else {
-            Err(post_failed(call, ret, 0))
+        // SAFETY: `wr` is ours; it gets every field that the provider reads for this opcode, and lives with its list until the
+        // call returns. The queue pair is alive.
+        let ret = unsafe {
+            request.write_to(wr.as_mut_ptr(), sg_list, num_sge);
+            (self.post_send)(self.raw.as_ptr(), wr.as_mut_ptr(), &mut bad)
+        };
+        // Both: siw's provider returns 0 for a request that it names as refused.
+        if ret == 0 && bad.is_null() {
+            return Ok(());
         }
+        Err(one_refused("ibv_post_send", ret))
     }
 
     /// Posts one native flush or atomic write.
-    #[inline]
-    fn post_extended(&self, call: &'static str, request: Request) -> Result<()> {
+    #[inline(always)]
+    pub(super) fn post_extended(&self, call: &'static str, request: Request) -> Result<()> {
         let Some(qp) = self.extended else {
-            return Err(Error::not_supported(
-                "native flush and atomic write on this queue pair",
-            ));
+            return Err(no_extended());
         };
         // SAFETY: the queue pair is alive and extended; start and complete are paired, nothing in between can return early or
         // panic, and the request asks only for what the queue pair was created with.
         let ret = unsafe {
             ffi::ibv_wr_start(qp.as_ptr());
-            request.start_extended(qp.as_ptr());
+            start_extended(qp.as_ptr(), &request);
             ffi::ibv_wr_complete(qp.as_ptr())
         };
         if ret == 0 {
-            Ok(())
-        } else {
-            Err(post_failed(call, ret, 0))
+            return Ok(());
         }
+        Err(post_failed(call, ret, 0))
     }
 
     /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart, after `before` others that were
@@ -307,12 +338,14 @@ impl Qp {
         unsafe { (self.post_recv)(self.raw.as_ptr(), first, bad) }
     }
 
+    #[inline]
     pub(super) fn take_send_buffer(&self) -> Box<SendBuffer> {
         take_spare(&self.spare_send, || {
             SendBuffer::with_capacity(self.sq_depth as usize)
         })
     }
 
+    #[inline]
     pub(super) fn give_send_buffer(&self, buffer: Box<SendBuffer>) {
         give_spare(&self.spare_send, buffer);
     }
@@ -361,6 +394,60 @@ pub(super) fn free_spare<T>(buffer: *mut T) {
     }
 }
 
+/// The bytes that a flush by read reads, at most.
+pub(super) const SCRATCH: u64 = 8;
+
+/// The flushes that a queue pair can do for a peer that declared direct write to persistent memory.
+fn plan(method: FlushMethod, features: Features) -> FlushPlan {
+    let mut plan = FlushPlan::all();
+    if method == FlushMethod::Native {
+        plan &= FlushPlan::NATIVE;
+    }
+    plan.set(
+        FlushPlan::NATIVE_VISIBILITY,
+        features.flush_visibility && method != FlushMethod::ReadAfterWrite,
+    );
+    plan.set(
+        FlushPlan::NATIVE_PERSISTENT,
+        features.flush_persistent && method != FlushMethod::ReadAfterWrite,
+    );
+    plan
+}
+
+/// Starts a native flush or atomic write.
+///
+/// # Safety
+/// Between `ibv_wr_start` and `ibv_wr_complete`, on a live queue pair that was created with the operation.
+#[inline(always)]
+pub(super) unsafe fn start_extended(qp: *mut ffi::ibv_qp_ex, request: &Request) {
+    // SAFETY: the caller's word.
+    unsafe {
+        (*qp).wr_id = request.wr_id;
+        (*qp).wr_flags = request.flags;
+        match request.body {
+            Body::Flush {
+                address,
+                rkey,
+                len,
+                kinds,
+                level,
+            } => ffi::ibv_wr_flush(qp, rkey, address, len as usize, kinds, level),
+            Body::AtomicWrite {
+                address,
+                rkey,
+                value,
+            } => ffi::ibv_wr_atomic_write(qp, rkey, address, value.as_ptr().cast()),
+            _ => {}
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn no_extended() -> Error {
+    Error::not_supported("native flush and atomic write on this queue pair")
+}
+
 /// Posts one receive through `post`, which is `ibv_post_recv` or `ibv_post_srq_recv` on a queue.
 #[inline]
 pub(super) fn recv_one(
@@ -379,11 +466,10 @@ pub(super) fn recv_one(
     };
     let mut bad = std::ptr::null_mut();
     let ret = post(&mut wr, &mut bad);
-    if ret == 0 {
-        Ok(())
-    } else {
-        Err(post_failed(call, ret, 0))
+    if ret == 0 && bad.is_null() {
+        return Ok(());
     }
+    Err(one_refused(call, ret))
 }
 
 /// How many of a list were accepted, from where its first refused element lies.
@@ -423,8 +509,16 @@ pub(super) fn list_result(
     }
 }
 
+/// The error of a single request that the provider refused, with `ret` or by naming it.
+#[cold]
+#[inline(never)]
+fn one_refused(call: &'static str, ret: i32) -> Error {
+    post_failed(call, if ret == 0 { libc::ENOMEM } else { ret }, 0)
+}
+
 /// The error of a post that the provider refused with `ret` after `accepted` requests.
 #[cold]
+#[inline(never)]
 pub(super) fn post_failed(call: &'static str, ret: i32, accepted: usize) -> Error {
     let errno = errno(ret);
     let source = std::io::Error::from_raw_os_error(errno);

@@ -4,10 +4,13 @@ use std::ptr::addr_of_mut;
 
 use rdma_sys as ffi;
 
-use super::{qp::Qp, sges::Sges};
+use super::{
+    qp::{Qp, SCRATCH},
+    sges::Sges,
+};
 use crate::{
-    Error, FlushKind, FlushMethod, Post, Result, Usage,
-    mr::{LocalSlice, RemoteSlice},
+    Error, FlushKind, Post, Result, Usage,
+    mr::{FlushPlan, LocalSlice, RemoteSlice, quick},
 };
 
 /// A request that passed its checks.
@@ -64,11 +67,25 @@ pub(crate) enum Body {
 }
 
 impl Request {
+    /// A read or a write of one element.
+    #[inline(always)]
+    pub(super) fn transfer(opcode: u32, remote: &RemoteSlice, post: Post) -> Self {
+        Request {
+            wr_id: post.wr_id,
+            flags: post.flags,
+            opcode,
+            body: Body::Rdma {
+                address: remote.addr,
+                rkey: remote.rkey,
+            },
+        }
+    }
+
     /// Writes the fields that a provider reads for this request.
     ///
     /// # Safety
     /// `wr` must be valid for writes.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn write_to(
         &self,
         wr: *mut ffi::ibv_send_wr,
@@ -77,9 +94,21 @@ impl Request {
     ) {
         // SAFETY: the caller's word; each place lies inside of `*wr`.
         unsafe {
-            addr_of_mut!((*wr).wr_id).write(self.wr_id);
             addr_of_mut!((*wr).next).write(std::ptr::null_mut());
             addr_of_mut!((*wr).sg_list).write(sg_list.cast_mut());
+            self.write_body(wr, num_sge);
+        }
+    }
+
+    /// Writes all but the list's links: `next` and `sg_list`.
+    ///
+    /// # Safety
+    /// `wr` must be valid for writes.
+    #[inline(always)]
+    pub(super) unsafe fn write_body(&self, wr: *mut ffi::ibv_send_wr, num_sge: usize) {
+        // SAFETY: the caller's word; each place lies inside of `*wr`.
+        unsafe {
+            addr_of_mut!((*wr).wr_id).write(self.wr_id);
             addr_of_mut!((*wr).num_sge).write(num_sge as i32);
             addr_of_mut!((*wr).opcode).write(self.opcode);
             addr_of_mut!((*wr).send_flags).write(self.flags);
@@ -108,23 +137,7 @@ impl Request {
                     addr_of_mut!((*wr).wr.atomic.swap).write(swap);
                     addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
                 }
-                // These two never go through a list of C requests.
-                Body::Flush { .. } | Body::AtomicWrite { .. } => {}
-            }
-        }
-    }
-
-    /// Starts a native flush or atomic write on an extended queue pair.
-    ///
-    /// # Safety
-    /// Between `ibv_wr_start` and `ibv_wr_complete`, on a live queue pair that was created with the operation.
-    #[inline]
-    pub(super) unsafe fn start_extended(&self, qp: *mut ffi::ibv_qp_ex) {
-        // SAFETY: the caller's word.
-        unsafe {
-            (*qp).wr_id = self.wr_id;
-            (*qp).wr_flags = self.flags;
-            match self.body {
+                // These two never go to `ibv_post_send`; a batch keeps them so until it starts them (`read_extended`).
                 Body::Flush {
                     address,
                     rkey,
@@ -132,23 +145,41 @@ impl Request {
                     kinds,
                     level,
                 } => {
-                    ffi::ibv_wr_flush(qp, rkey, address, len as usize, kinds, level);
+                    let how = u32::from(kinds) | u32::from(level) << 8;
+                    addr_of_mut!((*wr).__bindgen_anon_1.imm_data).write(how);
+                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(address);
+                    addr_of_mut!((*wr).wr.atomic.compare_add).write(len);
+                    addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
                 }
                 Body::AtomicWrite {
                     address,
                     rkey,
                     value,
                 } => {
-                    ffi::ibv_wr_atomic_write(qp, rkey, address, value.as_ptr().cast());
+                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(address);
+                    addr_of_mut!((*wr).wr.atomic.compare_add).write(u64::from_ne_bytes(value));
+                    addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
                 }
-                _ => {}
             }
         }
     }
 }
 
 impl Qp {
-    #[inline]
+    /// Is a transfer between the two right beyond doubt? `usages` are those of both sides together.
+    #[inline(always)]
+    pub(super) fn quick(
+        &self,
+        local: &LocalSlice<'_>,
+        remote: &RemoteSlice,
+        usages: Usage,
+    ) -> bool {
+        quick::fit(self.quick, local.quick, remote.quick, usages) && local.len == remote.len
+    }
+
+    /// What [`quick`](Self::quick) could not decide.
+    #[cold]
+    #[inline(never)]
     pub(super) fn check_write(
         &self,
         src: &LocalSlice<'_>,
@@ -172,7 +203,9 @@ impl Qp {
         })
     }
 
-    #[inline]
+    /// What [`quick`](Self::quick) could not decide.
+    #[cold]
+    #[inline(never)]
     pub(super) fn check_read(
         &self,
         dst: &LocalSlice<'_>,
@@ -264,85 +297,76 @@ impl Qp {
         })
     }
 
-    /// A flush: a native one, or a read of the first bytes of the range into the scratch buffer.
-    #[inline]
-    pub(super) fn check_flush(
+    /// Makes the request of a flush, and gives it to `native`, or to `read` with the element to read the first bytes of the range into.
+    #[inline(always)]
+    pub(super) fn flush_by<R>(
         &self,
         range: &RemoteSlice,
         kind: FlushKind,
         post: Post,
-    ) -> Result<(Request, Option<ffi::ibv_sge>)> {
-        let (usage, native_here) = match kind {
-            FlushKind::Persistent => (Usage::FLUSH_PERSISTENT, self.features.flush_persistent),
-            FlushKind::Visibility => (Usage::FLUSH_VISIBILITY, self.features.flush_visibility),
-        };
-        if !range.usage().contains(usage) {
-            return Err(Error::not_supported(match kind {
+        native: impl FnOnce(Request) -> Result<R>,
+        read: impl FnOnce(Request, &ffi::ibv_sge) -> Result<R>,
+    ) -> Result<R> {
+        let possible = self.flush_plan() & range.flushes & FlushPlan::of_kind(kind);
+        if possible.intersects(FlushPlan::NATIVE) {
+            let (level, kinds) = match (range.whole, kind) {
+                (true, FlushKind::Persistent) => (ffi::IBV_FLUSH_MR, ffi::IBV_FLUSH_PERSISTENT),
+                (true, FlushKind::Visibility) => (ffi::IBV_FLUSH_MR, ffi::IBV_FLUSH_GLOBAL),
+                (false, FlushKind::Persistent) => (ffi::IBV_FLUSH_RANGE, ffi::IBV_FLUSH_PERSISTENT),
+                (false, FlushKind::Visibility) => (ffi::IBV_FLUSH_RANGE, ffi::IBV_FLUSH_GLOBAL),
+            };
+            return native(Request {
+                wr_id: post.wr_id,
+                flags: post.flags,
+                opcode: ffi::IBV_WR_FLUSH,
+                body: Body::Flush {
+                    address: range.addr,
+                    rkey: range.rkey,
+                    len: range.len,
+                    kinds: kinds as u8,
+                    level: level as u8,
+                },
+            });
+        }
+        if possible.is_empty() {
+            return Err(self.flush_refused(range, kind));
+        }
+        read(
+            Request::transfer(ffi::IBV_WR_RDMA_READ, range, post),
+            &self.scratch[range.len.min(SCRATCH) as usize],
+        )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_refused(&self, range: &RemoteSlice, kind: FlushKind) -> Error {
+        if !range.usage().contains(kind.usage()) {
+            return Error::not_supported(match kind {
                 FlushKind::Persistent => {
                     "persistent flush: the remote region was registered without FLUSH_PERSISTENT"
                 }
                 FlushKind::Visibility => {
                     "flush to visibility: the remote region was registered without FLUSH_VISIBILITY"
                 }
-            }));
+            });
         }
-        if kind == FlushKind::Persistent && !self.peer_writes_to_pmem() {
-            return Err(Error::not_supported(
+        if !self.flush_plan().intersects(FlushPlan::of_kind(kind))
+            && kind == FlushKind::Persistent
+            && !self.declared()
+        {
+            return Error::not_supported(
                 "persistent flush: the peer did not declare direct write to persistent memory (PeerCfg)",
-            ));
+            );
         }
         if range.is_empty() {
-            return Err(Error::invalid("range", "a flush of no bytes"));
+            return Error::invalid("range", "a flush of no bytes");
         }
-        let native = match self.flush_method {
-            FlushMethod::ReadAfterWrite => false,
-            FlushMethod::Auto => native_here && range.accepts_native(kind),
-            FlushMethod::Native => {
-                if !(native_here && range.accepts_native(kind)) {
-                    return Err(Error::not_supported(
-                        "native flush: the device, the queue pair or the remote region does not have it",
-                    ));
-                }
-                true
-            }
-        };
-        let (address, rkey) = (range.address(), range.rkey);
-        if !native {
-            let mut sge = self.scratch;
-            sge.length = range.len().min(u64::from(sge.length)) as u32;
-            let request = Request {
-                wr_id: post.wr_id,
-                flags: post.flags,
-                opcode: ffi::IBV_WR_RDMA_READ,
-                body: Body::Rdma { address, rkey },
-            };
-            return Ok((request, Some(sge)));
+        if range.len() > FlushPlan::MAX_RANGE && self.native_only() {
+            return too_long("range", range.len(), FlushPlan::MAX_RANGE);
         }
-        let level = if range.whole {
-            ffi::IBV_FLUSH_MR
-        } else {
-            ffi::IBV_FLUSH_RANGE
-        };
-        if level == ffi::IBV_FLUSH_RANGE && range.len() > u64::from(u32::MAX) {
-            return Err(too_long("range", range.len(), u64::from(u32::MAX)));
-        }
-        let kinds = match kind {
-            FlushKind::Persistent => ffi::IBV_FLUSH_PERSISTENT,
-            FlushKind::Visibility => ffi::IBV_FLUSH_GLOBAL,
-        };
-        let request = Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode: ffi::IBV_WR_FLUSH,
-            body: Body::Flush {
-                address,
-                rkey,
-                len: range.len(),
-                kinds: kinds as u8,
-                level: level as u8,
-            },
-        };
-        Ok((request, None))
+        Error::not_supported(
+            "native flush: the device, the queue pair or the remote region does not have it",
+        )
     }
 
     /// An atomic write of 8 bytes: native, or as an inline write behind a fence.
@@ -447,12 +471,6 @@ impl Qp {
             return Err(too_long(argument, local, self.max_message));
         }
         Ok(())
-    }
-
-    #[inline]
-    fn peer_writes_to_pmem(&self) -> bool {
-        self.direct_write_to_pmem
-            .load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Gathers `list` for an operation that needs `usage`; gives the bytes in total.

@@ -1,0 +1,98 @@
+//! The quick check: all that a transfer between two slices must satisfy but for their equal length, in one comparison.
+//!
+//! A local slice carries its domain's number and what it lacks, a remote slice what it lacks, a queue pair its domain's number. Where nothing
+//! that matters differs or lacks, the transfer is right. Where the quick check fails the full one decides, and names what is wrong: so the
+//! quick one may be too strict, never too lax.
+
+use super::Usage;
+
+/// The usages that matter on the local side of an operation.
+const LOCAL: u32 =
+    Usage::READ_DST.bits() | Usage::WRITE_SRC.bits() | Usage::SEND.bits() | Usage::RECV.bits();
+/// The slice is empty, longer than [`LONG`], or of a domain whose number is too large: not for the quick check.
+const AWKWARD: u32 = 1 << 9;
+/// The queue pair is not for the quick check.
+const NEVER: u32 = 1 << 10;
+const DOMAIN_SHIFT: u32 = 12;
+const DOMAIN: u32 = u32::MAX << DOMAIN_SHIFT;
+
+/// Every port's longest message that is worth the quick check is at least this long, in bytes.
+const LONG: u64 = 1 << 20;
+
+/// The key of a local slice of `len` bytes.
+#[inline]
+pub(super) const fn local(pd_tag: u32, usage: Usage, len: u64) -> u32 {
+    let fine = len.wrapping_sub(1) < LONG && pd_tag <= DOMAIN >> DOMAIN_SHIFT;
+    pd_tag << DOMAIN_SHIFT | !usage.bits() & LOCAL | if fine { 0 } else { AWKWARD }
+}
+
+/// The key of a remote slice.
+#[inline]
+pub(super) const fn remote(usage: Usage) -> u32 {
+    !usage.bits() & Usage::all().bits() & !LOCAL
+}
+
+/// The key of a queue pair whose longest message has `max_message` bytes.
+pub(crate) const fn queue_pair(pd_tag: u32, max_message: u64) -> u32 {
+    let fine = max_message >= LONG && pd_tag <= DOMAIN >> DOMAIN_SHIFT;
+    pd_tag << DOMAIN_SHIFT | if fine { 0 } else { NEVER }
+}
+
+/// Do the three go together for operations that need `usages`?
+#[inline(always)]
+pub(crate) const fn fit(queue_pair: u32, local: u32, remote: u32, usages: Usage) -> bool {
+    ((queue_pair ^ local) | remote) & (DOMAIN | AWKWARD | NEVER | usages.bits()) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITE: Usage = Usage::WRITE_SRC.union(Usage::WRITE_DST);
+    const BIG: u64 = 1 << 30;
+
+    #[test]
+    fn what_goes_together_fits() {
+        let fits = |pd, local_usage, len, remote_usage, qp_pd, max| {
+            fit(
+                queue_pair(qp_pd, max),
+                local(pd, local_usage, len),
+                remote(remote_usage),
+                WRITE,
+            )
+        };
+        assert!(fits(7, Usage::WRITE_SRC, 8, Usage::WRITE_DST, 7, BIG));
+        assert!(fits(7, Usage::all(), 1, Usage::all(), 7, BIG));
+        assert!(fits(7, Usage::WRITE_SRC, LONG, Usage::WRITE_DST, 7, LONG));
+        // Another domain, a missing usage on either side, the right usage on the wrong side.
+        assert!(!fits(6, Usage::WRITE_SRC, 8, Usage::WRITE_DST, 7, BIG));
+        assert!(!fits(7, Usage::WRITE_DST, 8, Usage::WRITE_DST, 7, BIG));
+        assert!(!fits(7, Usage::WRITE_SRC, 8, Usage::WRITE_SRC, 7, BIG));
+        // Left to the full check.
+        assert!(!fits(7, Usage::WRITE_SRC, 0, Usage::WRITE_DST, 7, BIG));
+        assert!(!fits(
+            7,
+            Usage::WRITE_SRC,
+            LONG + 1,
+            Usage::WRITE_DST,
+            7,
+            BIG
+        ));
+        assert!(!fits(7, Usage::WRITE_SRC, 8, Usage::WRITE_DST, 7, LONG - 1));
+        let far = (1 << 20) + 7;
+        assert!(!fits(far, Usage::WRITE_SRC, 8, Usage::WRITE_DST, far, BIG));
+        assert!(!fits(7, Usage::WRITE_SRC, 8, Usage::WRITE_DST, far, BIG));
+        assert!(!fits(far, Usage::WRITE_SRC, 8, Usage::WRITE_DST, 7, BIG));
+    }
+
+    #[test]
+    fn two_awkward_ones_do_not_cancel_out() {
+        let key = queue_pair(7, 1);
+        assert!(!fit(
+            key,
+            local(7, Usage::all(), 0),
+            remote(Usage::all()),
+            WRITE
+        ));
+    }
+}
