@@ -1,9 +1,10 @@
 //! Every call that a program makes into the stand-in: counted, named, and made to fail on demand.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::c_int;
+
+use crate::lock::{Guard, Lock};
 
 /// How many calls the trace keeps at most.
 const TRACE_LIMIT: usize = 1 << 20;
@@ -125,7 +126,7 @@ static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.le
 static INDEX: AtomicU64 = AtomicU64::new(0);
 /// Set while there is a plan or a trace, so that the usual call pays one load.
 static WATCHED: AtomicBool = AtomicBool::new(false);
-static PLAN: Mutex<Plan> = Mutex::new(Plan::EMPTY);
+static PLAN: Lock<Plan> = Lock::new(|| Plan::EMPTY);
 /// Whether an object goes although its destruction is made to fail.
 static FAILED_DESTROYS_FREE: AtomicBool = AtomicBool::new(false);
 /// A destruction was made to fail, and its object stayed: what it uses cannot go either, by no fault of the program.
@@ -287,6 +288,6 @@ pub fn reset() {
     INDEX.store(0, Ordering::Relaxed);
 }
 
-fn plan() -> MutexGuard<'static, Plan> {
-    PLAN.lock().unwrap_or_else(PoisonError::into_inner)
+fn plan() -> Guard<Plan> {
+    PLAN.lock()
 }

@@ -24,6 +24,7 @@ mod cq_ex;
 mod device;
 mod doorbell;
 mod engine;
+mod lock;
 mod memory;
 mod misc;
 mod mr;

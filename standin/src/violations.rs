@@ -1,13 +1,12 @@
 //! Illegal use by the program: noted, printed, and never executed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use crate::calls;
+use crate::lock::{Guard, Lock};
 
 /// Beyond this many the rest are only printed.
 const LIMIT: usize = 10_000;
 
-static LIST: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LIST: Lock<Vec<String>> = Lock::new(Vec::new);
 
 /// Notes an illegal use.
 pub fn violation(text: &str) {
@@ -47,6 +46,6 @@ pub fn reset() {
     list().clear();
 }
 
-fn list() -> MutexGuard<'static, Vec<String>> {
-    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+fn list() -> Guard<Vec<String>> {
+    LIST.lock()
 }

@@ -1,13 +1,13 @@
 //! All state, behind one lock.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cm::{CmEventState, EventChannel, Id};
 use crate::config::Config;
 use crate::cq::{Channel, Cq};
 use crate::device::{Context, Device};
+use crate::lock::{Guard, Lock};
 use crate::mr::{Mr, Pd};
 use crate::qp::Qp;
 use crate::srq::Srq;
@@ -50,26 +50,21 @@ pub struct Transfers {
     pub executed: u64,
 }
 
-static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));
-/// Rung whenever something was acknowledged or taken.
-static CHANGED: Condvar = Condvar::new();
+static WORLD: Lock<World> = Lock::new(World::new);
 
 /// The world, locked.
-pub fn world() -> MutexGuard<'static, World> {
-    WORLD.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn world() -> Guard<World> {
+    WORLD.lock()
 }
 
 /// Wakes those who wait in [`wait_until`].
 pub fn changed() {
-    CHANGED.notify_all();
+    WORLD.notify();
 }
 
 /// Waits, up to the configured limit, until `ready`: for calls that block in the real library until another thread
 /// has acknowledged its events. False: the real call would hang.
-pub fn wait_until(
-    mut guard: MutexGuard<'static, World>,
-    ready: impl Fn(&World) -> bool,
-) -> (MutexGuard<'static, World>, bool) {
+pub fn wait_until(mut guard: Guard<World>, ready: impl Fn(&World) -> bool) -> (Guard<World>, bool) {
     let deadline = Instant::now() + Duration::from_millis(guard.config.block_limit_ms);
     loop {
         if ready(&guard) {
@@ -79,10 +74,7 @@ pub fn wait_until(
         if left.is_zero() {
             return (guard, false);
         }
-        guard = CHANGED
-            .wait_timeout(guard, left)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0;
+        guard.wait(left);
     }
 }
 
