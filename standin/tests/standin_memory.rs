@@ -193,3 +193,22 @@ fn a_domain_with_regions_cannot_go() {
         unmap(p);
     });
 }
+
+/// Under AddressSanitizer the device sees freed memory too: standin/README.md has the flags.
+#[test]
+fn memory_that_is_freed_while_registered_is_noticed_by_the_sanitizer() {
+    let s = standin(Personality::Rxe);
+    let d = Domain::new();
+    let bytes = vec![0u8; 4096].into_boxed_slice();
+    let mr = d.register(bytes.as_ptr() as *mut _, WRITE).unwrap();
+    drop(bytes);
+    assert_eq!(unsafe { ffi::ibv_dereg_mr(mr) }, 0);
+    let name = c"__asan_region_is_poisoned".as_ptr();
+    let sanitized = unsafe { !libc::dlsym(libc::RTLD_DEFAULT, name).is_null() };
+    assert_eq!(
+        s.violations().len(),
+        usize::from(sanitized),
+        "{:?}",
+        s.violations()
+    );
+}
