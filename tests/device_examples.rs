@@ -284,6 +284,54 @@ fn write_with_imm() {
     needs_immediate_data(&peer, "write_with_imm", "slot 0 was written, 64 bytes");
 }
 
+#[test]
+fn receive_cq() {
+    let _peer = device!();
+    succeeds("receive_cq", 1, &[], &[], "50 answers are right");
+}
+
+#[test]
+fn receive_cq_shared() {
+    let _peer = device!();
+    succeeds("receive_cq_shared", 1, &[], &[], "50 answers are right");
+}
+
+#[test]
+fn ping_pong_srq() {
+    let _peer = device!();
+    succeeds("ping_pong_srq", 1, &[], &[], "50 answers are right");
+}
+
+#[test]
+fn ping_pong_srq_many() {
+    let _peer = device!();
+    succeeds("ping_pong_srq_many", 3, &[], &[], "3 clients were served");
+}
+
+#[test]
+fn epoll_separate() {
+    let _peer = device!();
+    succeeds("epoll_separate", 4, &["4"], &[], "4 clients were served");
+}
+
+#[test]
+fn epoll_shared() {
+    let _peer = device!();
+    succeeds("epoll_shared", 4, &["4"], &[], "4 clients were served");
+}
+
+#[test]
+fn logging() {
+    let _peer = device!();
+    let (server, clients) = run("logging", 1, &["debug"], &["off"]);
+    assert!(server.status.success(), "{}", server.stderr);
+    assert!(server.stderr.contains("DEBUG rpma: "), "{}", server.stderr);
+    let client = &clients[0];
+    assert!(client.status.success(), "{}", client.stderr);
+    assert_eq!(client.stderr, "");
+    assert!(client.stdout.contains("0 lines were logged"));
+}
+
 /// Every example is run above, and fails by its exit status when it cannot do its work.
 #[test]
 fn no_example_is_forgotten() {

@@ -11,7 +11,7 @@ use rpma::{
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// No wait of an example takes longer; in earnest, choose what your users can bear.
-pub const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What stands on the command line behind `server` or `client`.
 pub struct Args {
