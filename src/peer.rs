@@ -22,6 +22,7 @@ use crate::{
 /// This is a handle: clones are the same peer, and everything made on it keeps it alive.
 #[derive(Clone)]
 #[doc(alias = "rpma_peer")]
+#[doc(alias = "rpma_peer_delete")]
 pub struct Peer {
     inner: Arc<Inner>,
 }

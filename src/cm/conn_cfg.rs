@@ -29,6 +29,7 @@ pub enum FlushMethod {
 /// ```
 #[derive(Debug, Clone)]
 #[doc(alias = "rpma_conn_cfg")]
+#[doc(alias = "rpma_conn_cfg_delete")]
 pub struct ConnCfg {
     pub(crate) timeout: Duration,
     pub(crate) cq_size: u32,

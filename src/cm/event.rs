@@ -76,6 +76,7 @@ impl fmt::Display for CmEventKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias = "rpma_conn_event")]
+#[doc(alias = "rpma_utils_conn_event_2str")]
 pub enum ConnEventKind {
     /// An event that librpma has no word for; see [`ConnEvent::cm_kind`].
     #[doc(alias = "RPMA_CONN_UNDEFINED")]
@@ -95,6 +96,19 @@ pub enum ConnEventKind {
     /// The peer cannot be reached.
     #[doc(alias = "RPMA_CONN_UNREACHABLE")]
     Unreachable,
+}
+
+impl fmt::Display for ConnEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConnEventKind::Unknown => "another event",
+            ConnEventKind::Established => "established",
+            ConnEventKind::Closed => "closed",
+            ConnEventKind::Lost => "lost",
+            ConnEventKind::Rejected => "rejected",
+            ConnEventKind::Unreachable => "unreachable",
+        })
+    }
 }
 
 /// An event of a connection, with its details.

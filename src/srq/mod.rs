@@ -7,6 +7,7 @@ use crate::{Cq, Peer, RecvBatch, Result, cq::CompletionChannel, mr::LocalSlice, 
 /// The configuration of a shared receive queue. The defaults are librpma's.
 #[derive(Debug, Clone)]
 #[doc(alias = "rpma_srq_cfg")]
+#[doc(alias = "rpma_srq_cfg_delete")]
 pub struct SrqCfg {
     size: u32,
     rcq_size: u32,
@@ -78,6 +79,7 @@ impl SrqCfg {
 /// be called by several threads at once.
 #[derive(Debug, Clone)]
 #[doc(alias = "rpma_srq")]
+#[doc(alias = "rpma_srq_delete")]
 pub struct Srq {
     inner: Arc<Inner>,
 }

@@ -42,6 +42,7 @@ impl std::fmt::Debug for Transport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OdpCapabilities {
     /// On-demand paging at all.
+    #[doc(alias = "rpma_utils_ibv_context_is_odp_capable")]
     pub supported: bool,
     /// Sends from such memory.
     pub send: bool,

@@ -1,0 +1,83 @@
+//! Names every Rust item of docs/librpma.md, so that the table cannot name one that is not there: this file would not compile.
+//!
+//! What is generic has its type written out.
+#![allow(deprecated, reason = "the older interface is in the table too")]
+
+use std::{fmt::Display, ops::RangeFull, os::fd::AsFd};
+
+use rpma::{Advice, Connection, FlushKind, LocalRegion, LocalSlice, RemoteSlice, Result, Signal};
+
+macro_rules! exist {
+    ($($item:path,)*) => { $(let _ = $item;)* };
+}
+
+fn displays<T: Display>() {}
+fn has_fd<T: AsFd>() {}
+fn goes_to_any_thread<T: Send + Sync>() {}
+
+#[test]
+fn all_items_exist() {
+    exist! {
+        rpma::Peer::local, rpma::Peer::remote, rpma::Peer::device, rpma::Peer::from_raw_context, rpma::Peer::register,
+        rpma::LocalRegion::close, rpma::LocalRegion::descriptor, rpma::LocalRegion::as_ptr, rpma::LocalRegion::as_mut_ptr,
+        rpma::LocalRegion::len,
+        rpma::Descriptor::LEN, rpma::Descriptor::as_bytes,
+        rpma::RemoteRegion::from_descriptor, rpma::RemoteRegion::len, rpma::RemoteRegion::usage, rpma::RemoteRegion::can_flush,
+        rpma::PeerCfg::new, rpma::PeerCfg::with_direct_write_to_pmem, rpma::PeerCfg::direct_write_to_pmem,
+        rpma::PeerCfg::descriptor, rpma::PeerCfg::DESCRIPTOR_LEN, rpma::PeerCfg::from_descriptor,
+        rpma::ConnCfg::new, rpma::ConnCfg::timeout, rpma::ConnCfg::timeout_value, rpma::ConnCfg::cq_size,
+        rpma::ConnCfg::cq_size_value, rpma::ConnCfg::rcq_size, rpma::ConnCfg::rcq_size_value, rpma::ConnCfg::sq_size,
+        rpma::ConnCfg::sq_size_value, rpma::ConnCfg::rq_size, rpma::ConnCfg::rq_size_value, rpma::ConnCfg::shared_channel,
+        rpma::ConnCfg::shared_channel_value, rpma::ConnCfg::srq, rpma::ConnCfg::srq_value,
+        rpma::Endpoint::listen, rpma::Endpoint::close, rpma::Endpoint::next_request,
+        rpma::ConnRequest::new, rpma::ConnRequest::reject, rpma::ConnRequest::recv, rpma::ConnRequest::private_data,
+        rpma::ConnRequest::connect,
+        rpma::Connection::next_event, rpma::Connection::event_fd, rpma::Connection::private_data,
+        rpma::Connection::apply_peer_cfg, rpma::Connection::qp_num, rpma::Connection::disconnect, rpma::Connection::close,
+        rpma::Connection::cq, rpma::Connection::rcq, rpma::Connection::wait, rpma::Connection::completion_fd,
+        rpma::Connection::recv, rpma::Connection::get_completion_fd, rpma::Connection::completion_wait,
+        rpma::Connection::completion_get,
+        rpma::Cq::wait, rpma::Cq::poll, rpma::Cq::get_completion,
+        rpma::SrqCfg::new, rpma::SrqCfg::size, rpma::SrqCfg::size_value, rpma::SrqCfg::rcq_size, rpma::SrqCfg::rcq_size_value,
+        rpma::Srq::new, rpma::Srq::recv, rpma::Srq::rcq,
+        rpma::Error::code, rpma::code::NO_COMPLETION,
+        rpma::Signal::Always, rpma::Signal::OnError, rpma::FlushKind::Persistent, rpma::FlushKind::Visibility,
+        rpma::Usage::all,
+        rpma::Peer::capabilities, rpma::Peer::async_events, rpma::Connection::open, rpma::Connection::batch,
+        rpma::Connection::sq_size, rpma::Connection::rq_size, rpma::Endpoint::listen_with, rpma::Endpoint::local_addr,
+        rpma::LocalSlice::EMPTY, rpma::ConnEvent::kind, rpma::CmEventKind::REJECTED, rpma::Cq::arm, rpma::Cq::wait_event,
+        rpma::Cq::take, rpma::Srq::recv_batch, rpma::RemoteRegion::whole, rpma::ConnCfg::flush_method,
+        rpma::Descriptor::to_librpma, rpma::Usage::ATOMIC, rpma::cq::OldOperation::Other,
+        log::set_logger, log::set_max_level, log::max_level,
+    }
+
+    type Transfer = fn(&Connection, &LocalSlice<'_>, &RemoteSlice, Signal) -> Result<()>;
+    let _: [Transfer; 3] = [
+        rpma::Connection::read,
+        rpma::Connection::write,
+        rpma::Connection::write_atomic,
+    ];
+    let _: fn(&Connection, &LocalSlice<'_>, &RemoteSlice, u32, Signal) -> Result<()> =
+        rpma::Connection::write_with_imm;
+    let _: fn(&Connection, &RemoteSlice, [u8; 8], Signal) -> Result<()> =
+        rpma::Connection::atomic_write;
+    let _: fn(&Connection, &RemoteSlice, FlushKind, Signal) -> Result<()> = rpma::Connection::flush;
+    let _: fn(&Connection, &LocalSlice<'_>, Signal) -> Result<()> = rpma::Connection::send;
+    let _: fn(&Connection, &LocalSlice<'_>, u32, Signal) -> Result<()> =
+        rpma::Connection::send_with_imm;
+    let _: fn(&LocalRegion, RangeFull, Advice, bool) -> Result<()> = rpma::LocalRegion::advise;
+
+    let _ = |odp: rpma::OdpCapabilities| odp.supported;
+    displays::<rpma::Error>();
+    displays::<rpma::ConnEventKind>();
+    has_fd::<rpma::Endpoint>();
+    has_fd::<rpma::Cq>();
+    goes_to_any_thread::<rpma::Peer>();
+    goes_to_any_thread::<rpma::LocalRegion>();
+    goes_to_any_thread::<rpma::RemoteRegion>();
+    goes_to_any_thread::<rpma::Endpoint>();
+    goes_to_any_thread::<rpma::ConnRequest>();
+    goes_to_any_thread::<rpma::Connection>();
+    goes_to_any_thread::<rpma::Cq>();
+    goes_to_any_thread::<rpma::Srq>();
+}
