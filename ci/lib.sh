@@ -56,6 +56,6 @@ covered() {
 # guest_dir: where the guest of this recipe lies, or will lie, in the cache.
 guest_dir() {
     local key
-    key=$(cat "$REPO"/ci/guest/{build,debian.sh,packages,modules} | sha256sum)
+    key=$(cat "$REPO"/ci/guest/{build,debian.sh,packages,modules,tsc-khz.c} | sha256sum)
     printf '%s/guest-%s\n' "$CACHE" "${key:0:12}"
 }
