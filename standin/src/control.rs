@@ -9,7 +9,7 @@ use crate::world::{Transfers, World, changed, world};
 use crate::{cq, timers};
 
 /// How many there are of each. `standin-control` has the same struct.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
     contexts: u64,
@@ -309,13 +309,23 @@ extern "C" fn standin_cut_later(on: c_int, ms: u64) {
     });
 }
 
+/// How a process ends that did something illegal, or left objects behind, under STANDIN_STRICT.
+const STRICT_STATUS: c_int = 97;
+
 /// Run by the loader when the process ends.
 extern "C" fn at_end() {
     let w = world();
     w.check_regions();
-    if std::env::var_os("STANDIN_REPORT").is_some() {
-        eprintln!("standin: {} calls, left: {:?}", calls::made(), w.counts());
-        eprintln!("standin: {} violations", violations::count());
+    let (counts, violations) = (w.counts(), violations::count());
+    let strict = std::env::var_os("STANDIN_STRICT").is_some();
+    let clean = violations == 0 && counts == Counts::default();
+    if std::env::var_os("STANDIN_REPORT").is_some() || (strict && !clean) {
+        eprintln!("standin: {} calls, left: {counts:?}", calls::made());
+        eprintln!("standin: {violations} violations");
+    }
+    if strict && !clean {
+        // SAFETY: ends the process. Whatever would come after us gave its status before.
+        unsafe { libc::_exit(STRICT_STATUS) };
     }
 }
 
