@@ -8,12 +8,12 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use rpma::Peer;
+use rpma::{Memory, Peer};
 
 /// The peer on the device under test; returns from the test where there is none that two processes can share.
 macro_rules! two_processes {
@@ -163,24 +163,52 @@ fn needs_immediate_data(peer: &Peer, name: &str, says: &str) {
     assert!(!server.status.success(), "{}", server.stdout);
 }
 
-/// A name for a file in memory that the device can pin, removed in the end.
-struct File(PathBuf);
+/// Where the bytes go that shall be durable: the guest's persistent memory where it has some, else a file of tmpfs, which every device
+/// can pin.
+struct Durable {
+    path: PathBuf,
+    is_file: bool,
+    // There is one device, and the tests are many.
+    _turn: MutexGuard<'static, ()>,
+}
 
-impl File {
-    fn new(name: &str) -> File {
-        let file = format!("rpma-{name}-{}", std::process::id());
-        File(Path::new("/dev/shm").join(file))
+impl Durable {
+    fn new(name: &str) -> Durable {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let dax = std::env::var_os("RPMA_TEST_DAX").map(PathBuf::from);
+        let file = || Path::new("/dev/shm").join(format!("rpma-{name}-{}", std::process::id()));
+        Durable {
+            is_file: dax.is_none(),
+            path: dax.unwrap_or_else(file),
+            _turn: turn,
+        }
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().expect("plain names")
+        self.path.to_str().expect("plain names")
+    }
+
+    /// Has it these bytes at its start?
+    fn has(&self, bytes: &[u8]) -> bool {
+        let mut found = vec![0; bytes.len()];
+        let memory = Memory::map_file_range(&self.path, 0, bytes.len()).expect("a mapping");
+        memory.read_at(0, &mut found).expect("in range");
+        found == bytes
     }
 }
 
-impl Drop for File {
+impl Drop for Durable {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if self.is_file {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// `count` records of `len` bytes, as the examples make them.
+fn records(count: usize, len: usize) -> Vec<u8> {
+    (0..count * len).map(|i| (i / len + 1) as u8).collect()
 }
 
 #[test]
@@ -205,7 +233,7 @@ fn read_to_volatile() {
 fn read_to_persistent() {
     let _peer = two_processes!();
     succeeds("read_to_persistent", 1, &[], &[], "");
-    let file = File::new("read");
+    let file = Durable::new("read");
     succeeds(
         "read_to_persistent",
         1,
@@ -225,7 +253,7 @@ fn write_to_persistent() {
         &[],
         "100 records have arrived",
     );
-    let file = File::new("write");
+    let file = Durable::new("write");
     succeeds(
         "write_to_persistent",
         1,
@@ -233,15 +261,14 @@ fn write_to_persistent() {
         &[],
         "100 records have arrived",
     );
-    let bytes = std::fs::read(file.path()).expect("the server's file");
-    assert!((0..6400).all(|i| bytes[i] as usize == i / 64 + 1));
+    assert!(file.has(&records(100, 64)));
 }
 
 #[test]
 fn flush_to_persistent() {
     let _peer = two_processes!();
     succeeds("flush_to_persistent", 1, &[], &[], "record 15 is durable");
-    let file = File::new("flush");
+    let file = Durable::new("flush");
     succeeds(
         "flush_to_persistent",
         1,
@@ -249,13 +276,14 @@ fn flush_to_persistent() {
         &[],
         "16 records have arrived",
     );
+    assert!(file.has(&records(16, 256)));
 }
 
 #[test]
 fn persist_by_message() {
     let _peer = two_processes!();
     succeeds("persist_by_message", 1, &[], &[], "record 15 is durable");
-    let file = File::new("message");
+    let file = Durable::new("message");
     succeeds(
         "persist_by_message",
         1,
@@ -263,6 +291,7 @@ fn persist_by_message() {
         &[],
         "record 15 is durable",
     );
+    assert!(file.has(&records(16, 256)));
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub fn region_with(peer: &Peer, text: &[u8], usage: Usage) -> Outcome<LocalRegio
 pub fn memory_of(args: &Args, len: usize) -> Outcome<Memory> {
     Ok(match &args.extra {
         None => Memory::anonymous(len)?,
-        Some(path) if std::path::Path::new(path).exists() => Memory::map_file(path)?,
+        Some(path) if std::path::Path::new(path).exists() => Memory::map_file_range(path, 0, len)?,
         Some(path) => Memory::create_file(path, len)?,
     })
 }
