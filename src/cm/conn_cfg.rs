@@ -92,7 +92,8 @@ impl ConnCfg {
 
     /// The least number of entries of the main completion queue. Default: 10.
     ///
-    /// The queue is made larger where it must be to hold everything that can be outstanding, so that it never overruns.
+    /// The queue is made larger where it must be to hold everything that can be outstanding: it never overruns unless more than
+    /// [`sq_size`](Self::sq_size) signalled operations are posted without completions being taken, which software devices let one do.
     #[doc(alias = "rpma_conn_cfg_set_cq_size")]
     pub fn cq_size(mut self, entries: u32) -> Self {
         self.cq_size = entries;

@@ -155,7 +155,8 @@ impl Connection {
     }
 
     /// Asks the peer to close the connection, and does not wait: the end comes as an event, [`ConnEventKind::Closed`](crate::ConnEventKind::Closed), on
-    /// both sides. Operations in flight complete with [`WcStatus::WR_FLUSH_ERR`](crate::WcStatus::WR_FLUSH_ERR).
+    /// both sides; on InfiniBand and RoCE it comes on this side once the peer has answered by disconnecting too, or by dropping its connection.
+    /// This side's operations in flight, and its receives, complete with [`WcStatus::WR_FLUSH_ERR`](crate::WcStatus::WR_FLUSH_ERR).
     ///
     /// # Errors
     /// What `rdma_disconnect(3)` says, such as `EINVAL` where the connection is none.

@@ -181,32 +181,59 @@ pub fn byte(i: usize) -> u8 {
 /// Both kinds.
 pub const FLUSHES: [FlushKind; 2] = [FlushKind::Persistent, FlushKind::Visibility];
 
-/// What the process and the kernel hold: open files of this process and its RDMA objects.
+/// What is held: open files of this process, and the RDMA objects of this machine (of this process on the stand-in). The kernel
+/// tells the owner of some kinds only, and for those it tells the thread.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Held {
     fds: usize,
-    rdma: Vec<(String, usize)>,
+    rdma: String,
+    standin: Option<standin_control::Objects>,
 }
 
-/// Counts what is held now.
+/// Counts what is held now. Tests that compare counts must be [`alone`].
 pub fn held() -> Held {
     let fds = std::fs::read_dir("/proc/self/fd")
         .expect("/proc/self/fd")
         .count();
-    let rdma = ["cm_id", "qp", "cq", "mr", "pd", "srq"]
-        .iter()
-        .map(|kind| {
-            let out = std::process::Command::new("rdma")
-                .args(["resource", "show", kind])
-                .output()
-                .expect("the rdma tool of iproute2");
-            let mine = format!("pid {} ", std::process::id());
-            let text = String::from_utf8_lossy(&out.stdout);
-            (
-                kind.to_string(),
-                text.lines().filter(|line| line.contains(&mine)).count(),
-            )
-        })
-        .collect();
-    Held { fds, rdma }
+    let standin = standin_control::Standin::get().map(|standin| standin.objects());
+    let rdma = match standin {
+        Some(_) => String::new(),
+        None => {
+            let out = std::process::Command::new("rdma").arg("resource").output();
+            String::from_utf8(out.expect("the rdma tool of iproute2").stdout).expect("text")
+        }
+    };
+    Held { fds, rdma, standin }
+}
+
+/// Waits until what is held is what was held before.
+pub fn given_back(before: &Held) {
+    let start = Instant::now();
+    loop {
+        let now = held();
+        if now == *before {
+            return;
+        }
+        assert!(start.elapsed() < LONG, "{before:?} before, {now:?} now");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// One test of the executable at a time.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    TURN.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What a connection that should not be established says instead.
+pub fn refusal(conn: &Connection) -> (rpma::CmEventKind, i32, Vec<u8>) {
+    match conn.wait_established(LONG) {
+        Err(rpma::Error::Connection {
+            event,
+            status,
+            private_data,
+        }) => (event, status, private_data.into()),
+        other => panic!("{other:?}"),
+    }
 }
