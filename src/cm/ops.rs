@@ -105,7 +105,7 @@ impl Connection {
     #[doc(alias = "rpma_send")]
     #[doc(alias = "IBV_WR_SEND")]
     pub fn send(&self, src: &LocalSlice<'_>, post: impl Into<Post>) -> Result<()> {
-        self.qp().send(std::slice::from_ref(src), None, post.into())
+        self.qp().send_one(src, post.into())
     }
 
     /// Sends several slices as one message; at most [`max_sge`](Self::max_sge) that are not empty.
@@ -148,7 +148,7 @@ impl Connection {
     #[doc(alias = "rpma_recv")]
     #[doc(alias = "ibv_post_recv")]
     pub fn recv(&self, dst: &LocalSlice<'_>, wr_id: u64) -> Result<()> {
-        self.qp().recv(std::slice::from_ref(dst), wr_id)
+        self.qp().recv_one(dst, wr_id)
     }
 
     /// Posts a receive that is spread over several slices.

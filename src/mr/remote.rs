@@ -72,6 +72,7 @@ impl RemoteRegion {
             flushes: FlushPlan::of_region(self.usage, self.methods),
             region_flushes: FlushPlan::of_region(self.usage, self.methods),
             whole: true,
+            head: head(self.len),
         }
     }
 
@@ -118,6 +119,14 @@ impl RemoteRegion {
     }
 }
 
+/// The bytes that a flush by reading reads, at most: fewer where the range has fewer.
+pub(crate) const FLUSH_READ: u8 = 8;
+
+#[inline]
+fn head(len: u64) -> u8 {
+    len.min(u64::from(FLUSH_READ)) as u8
+}
+
 /// A part of a [`RemoteRegion`]: the remote side of an operation. Small, [`Copy`], and checked when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteSlice {
@@ -133,6 +142,8 @@ pub struct RemoteSlice {
     region_flushes: FlushPlan,
     /// It is the entire region.
     pub(crate) whole: bool,
+    /// How many of its first bytes a flush by reading reads.
+    pub(crate) head: u8,
 }
 
 impl RemoteSlice {
@@ -147,6 +158,7 @@ impl RemoteSlice {
         flushes: FlushPlan::empty(),
         region_flushes: FlushPlan::empty(),
         whole: false,
+        head: 0,
     };
 
     /// The bytes of `range`, counted from the start of this slice.
@@ -165,6 +177,7 @@ impl RemoteSlice {
             flushes: self
                 .region_flushes
                 .of_range(len, self.whole && len == self.len),
+            head: head(len),
             ..*self
         })
     }

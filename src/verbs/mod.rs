@@ -23,6 +23,7 @@ mod probe;
 pub(crate) mod qp;
 pub(crate) mod recv_batch;
 mod request;
+mod send_buffer;
 mod sges;
 mod srq;
 mod wc;

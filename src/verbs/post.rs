@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     FlushKind, Post, Result, Usage,
-    mr::{LocalSlice, RemoteSlice},
+    mr::{LocalSlice, RemoteSlice, quick},
 };
 
 impl Qp {
@@ -90,12 +90,26 @@ impl Qp {
         self.post(request, &inline_sge(src), usize::from(!src.is_empty()))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn send(&self, src: &[LocalSlice<'_>], imm: Option<u32>, post: Post) -> Result<()> {
         let mut sges = Sges::new();
         self.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.check_send(imm, post)?;
         self.post(request, sges.as_ptr(), sges.len())
+    }
+
+    #[inline]
+    pub(crate) fn send_one(&self, src: &LocalSlice<'_>, post: Post) -> Result<()> {
+        if !quick::fit(self.quick, src.quick, 0, Usage::SEND) {
+            return self.send(std::slice::from_ref(src), None, post);
+        }
+        let request = Request {
+            wr_id: post.wr_id,
+            flags: post.flags,
+            opcode: ffi::IBV_WR_SEND,
+            body: Body::Send,
+        };
+        self.post(request, &src.sge, 1)
     }
 
     #[inline]
@@ -119,6 +133,27 @@ impl Qp {
 
     #[inline]
     pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
+        let fits = quick::fit(0, 0, dst.quick, Usage::WRITE_DST) && dst.len == 8;
+        if !(fits && dst.addr % 8 == 0 && self.features.atomic_write) {
+            return self.atomic_write_slow(dst, value, post);
+        }
+        let body = Body::AtomicWrite {
+            address: dst.addr,
+            rkey: dst.rkey,
+            value,
+        };
+        let request = Request {
+            wr_id: post.wr_id,
+            flags: post.flags,
+            opcode: ffi::IBV_WR_ATOMIC_WRITE,
+            body,
+        };
+        self.post_extended("ibv_wr_atomic_write", request)
+    }
+
+    /// Not native, or not right.
+    #[inline(never)]
+    fn atomic_write_slow(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
         let request = self.check_atomic_write(dst, value, post)?;
         match request.body {
             Body::AtomicWrite { .. } => self.post_extended("ibv_wr_atomic_write", request),

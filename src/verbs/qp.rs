@@ -9,14 +9,14 @@ use std::{
 use rdma_sys as ffi;
 
 use super::{
-    batch::SendBuffer,
     errno,
     recv_batch::RecvBuffer,
     request::{Body, Request},
+    send_buffer::SendBuffer,
     sges::{MAX_SGE, RecvLimits},
 };
 use crate::{
-    Error, FlushKind, FlushMethod, Result,
+    Error, FlushKind, FlushMethod, Result, Usage,
     mr::{FlushPlan, LocalSlice, quick},
 };
 
@@ -72,6 +72,7 @@ pub(crate) struct Qp {
     post_recv: PostRecv,
     pub(super) tag: u64,
     pub(super) quick: u32,
+    quick_recv: u32,
     pub(super) max_message: u64,
     pub(super) max_inline: u32,
     pub(super) max_send_sge: u32,
@@ -82,7 +83,7 @@ pub(crate) struct Qp {
     declared_plan: FlushPlan,
     declared: AtomicBool,
     /// Where flushes by read put what they read: an element for each length.
-    pub(super) scratch: [ffi::ibv_sge; SCRATCH as usize + 1],
+    pub(super) scratch: [ffi::ibv_sge; SCRATCHES],
     has_srq: bool,
     iwarp: bool,
     sq_depth: u32,
@@ -136,6 +137,10 @@ impl Qp {
             post_recv,
             tag: u64::from(parts.pd_tag) << 32,
             quick: quick::queue_pair(parts.pd_tag, parts.max_message),
+            quick_recv: quick::queue_pair(
+                parts.pd_tag,
+                if parts.has_srq { 0 } else { parts.max_message },
+            ),
             max_message: parts.max_message.min(u64::from(u32::MAX)),
             max_inline: parts.cap.max_inline_data,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
@@ -244,9 +249,9 @@ impl Qp {
     /// Posts one native flush or atomic write.
     #[inline(always)]
     pub(super) fn post_extended(&self, call: &'static str, request: Request) -> Result<()> {
-        let Some(qp) = self.extended else {
-            return Err(no_extended());
-        };
+        debug_assert!(self.extended.is_some());
+        // SAFETY: `new` leaves these features to extended queue pairs only, and the checks let nothing through that is no feature.
+        let qp = unsafe { self.extended.unwrap_unchecked() };
         // SAFETY: the queue pair is alive and extended; start and complete are paired, nothing in between can return early or
         // panic, and the request asks only for what the queue pair was created with.
         let ret = unsafe {
@@ -258,6 +263,21 @@ impl Qp {
             return Ok(());
         }
         Err(post_failed(call, ret, 0))
+    }
+
+    /// Posts a linked list; gives the provider's return code and the request that it named as refused.
+    ///
+    /// # Safety
+    /// The list and all it points at must live until the call returns, with every field that a provider reads set.
+    #[inline(always)]
+    pub(super) unsafe fn post_raw(
+        &self,
+        first: *mut ffi::ibv_send_wr,
+    ) -> (i32, *mut ffi::ibv_send_wr) {
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the caller's word; the queue pair is alive.
+        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), first, &mut bad) };
+        (ret, bad)
     }
 
     /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart, after `before` others that were
@@ -272,9 +292,8 @@ impl Qp {
         len: usize,
         before: usize,
     ) -> Result<()> {
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: the caller's word; the queue pair is alive.
-        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), first, &mut bad) };
+        // SAFETY: the caller's word.
+        let (ret, bad) = unsafe { self.post_raw(first) };
         list_result(
             "ibv_post_send",
             ret,
@@ -293,6 +312,28 @@ impl Qp {
 
     /// Posts one receive into `dst`.
     #[inline]
+    pub(crate) fn recv_one(&self, dst: &LocalSlice<'_>, wr_id: u64) -> Result<()> {
+        // `quick` never fits where there is a shared receive queue to post to.
+        if !quick::fit(self.quick_recv, dst.quick, 0, Usage::RECV) {
+            return self.recv(std::slice::from_ref(dst), wr_id);
+        }
+        let mut wr = ffi::ibv_recv_wr {
+            wr_id,
+            next: std::ptr::null_mut(),
+            sg_list: (&raw const dst.sge).cast_mut(),
+            num_sge: 1,
+        };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair is alive; the request and its element live until the call returns.
+        let ret = unsafe { (self.post_recv)(self.raw.as_ptr(), &mut wr, &mut bad) };
+        if ret == 0 && bad.is_null() {
+            return Ok(());
+        }
+        Err(one_refused("ibv_post_recv", ret))
+    }
+
+    /// Posts one receive into slices.
+    #[inline(never)]
     pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
         self.check_recv()?;
         recv_one(
@@ -394,8 +435,9 @@ pub(super) fn free_spare<T>(buffer: *mut T) {
     }
 }
 
-/// The bytes that a flush by read reads, at most.
-pub(super) const SCRATCH: u64 = 8;
+/// Elements for flushes by reading: more than there are lengths (0 to `FLUSH_READ`), and a power of two.
+pub(super) const SCRATCHES: usize = 16;
+const _: () = assert!((crate::mr::FLUSH_READ as usize) < SCRATCHES);
 
 /// The flushes that a queue pair can do for a peer that declared direct write to persistent memory.
 fn plan(method: FlushMethod, features: Features) -> FlushPlan {
@@ -482,7 +524,7 @@ pub(super) fn accepted(first: usize, bad: usize, stride: usize, len: usize) -> u
 
 /// The outcome of posting a list of `len` requests that starts at `first`, of which the provider returned `ret` and named `bad` as the
 /// first that it refused.
-#[inline]
+#[cold]
 pub(super) fn list_result(
     call: &'static str,
     ret: i32,

@@ -5,7 +5,7 @@ use std::ptr::addr_of_mut;
 use rdma_sys as ffi;
 
 use super::{
-    qp::{Qp, SCRATCH},
+    qp::{Qp, SCRATCHES},
     sges::Sges,
 };
 use crate::{
@@ -309,11 +309,9 @@ impl Qp {
     ) -> Result<R> {
         let possible = self.flush_plan() & range.flushes & FlushPlan::of_kind(kind);
         if possible.intersects(FlushPlan::NATIVE) {
-            let (level, kinds) = match (range.whole, kind) {
-                (true, FlushKind::Persistent) => (ffi::IBV_FLUSH_MR, ffi::IBV_FLUSH_PERSISTENT),
-                (true, FlushKind::Visibility) => (ffi::IBV_FLUSH_MR, ffi::IBV_FLUSH_GLOBAL),
-                (false, FlushKind::Persistent) => (ffi::IBV_FLUSH_RANGE, ffi::IBV_FLUSH_PERSISTENT),
-                (false, FlushKind::Visibility) => (ffi::IBV_FLUSH_RANGE, ffi::IBV_FLUSH_GLOBAL),
+            let kinds = match kind {
+                FlushKind::Persistent => ffi::IBV_FLUSH_PERSISTENT,
+                FlushKind::Visibility => ffi::IBV_FLUSH_GLOBAL,
             };
             return native(Request {
                 wr_id: post.wr_id,
@@ -324,7 +322,7 @@ impl Qp {
                     rkey: range.rkey,
                     len: range.len,
                     kinds: kinds as u8,
-                    level: level as u8,
+                    level: u8::from(range.whole),
                 },
             });
         }
@@ -333,7 +331,7 @@ impl Qp {
         }
         read(
             Request::transfer(ffi::IBV_WR_RDMA_READ, range, post),
-            &self.scratch[range.len.min(SCRATCH) as usize],
+            &self.scratch[usize::from(range.head) % SCRATCHES],
         )
     }
 
@@ -507,6 +505,8 @@ pub(super) fn check_local(
     }
     Err(wrong_local(tag, slice, usage, argument))
 }
+
+const _: () = assert!(ffi::IBV_FLUSH_RANGE == 0 && ffi::IBV_FLUSH_MR == 1);
 
 /// The part of a tag that names the protection domain.
 const DOMAIN: u64 = 0xffff_ffff_0000_0000;
