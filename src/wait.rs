@@ -47,6 +47,18 @@ impl Until {
             || matches!(self, Until::Now)
     }
 
+    /// An even share of what is left, for the first of so many.
+    pub(crate) fn share(self, of: usize) -> Self {
+        let of = u32::try_from(of).unwrap_or(u32::MAX);
+        match self {
+            Until::Deadline(deadline) if of > 1 => {
+                let now = Instant::now();
+                Until::Deadline(now + deadline.saturating_duration_since(now) / of)
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn left_or(self, forever: Duration) -> Duration {
         match self {
             Until::Now => Duration::ZERO,
@@ -272,6 +284,16 @@ mod tests {
         );
         writer.write_all(&[1]).unwrap();
         assert_eq!(endless.join().unwrap(), Some(1));
+    }
+
+    #[test]
+    fn shares_of_a_time_leave_something_for_the_others() {
+        let whole = Until::after(Duration::from_secs(60));
+        let share = whole.share(3).left_or(Duration::MAX);
+        assert!(share > Duration::from_secs(18) && share <= Duration::from_secs(20));
+        assert!(whole.share(1).left_or(Duration::MAX) > Duration::from_secs(50));
+        assert!(matches!(Until::Forever.share(2), Until::Forever));
+        assert!(matches!(Until::Now.share(2), Until::Now));
     }
 
     #[test]

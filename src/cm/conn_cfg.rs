@@ -166,14 +166,16 @@ impl ConnCfg {
         self
     }
 
-    /// How often the device sends again what was not acknowledged, 0 to 7. Default: 7. Ignored by iWARP, which is on TCP.
+    /// How often the devices of both sides send again what was not acknowledged, 0 to 7. Default: 7. The side that asks for the connection
+    /// decides. Ignored by iWARP, which is on TCP.
     pub fn retry_count(mut self, count: u8) -> Self {
         self.retry_count = count;
         self
     }
 
-    /// How often the device asks again a peer that has no receive posted, 0 to 6; 7 (the default) is for ever: a peer that
-    /// never posts a receive then holds the sender up without an error.
+    /// How often the *peer's* device tries again to send here while no receive is posted, 0 to 6; 7 (the default) is for ever: an end that
+    /// never posts a receive then holds its peer up without an error. The connection manager has each side say this for the other
+    /// (`rdma_connect(3)`); ignored by iWARP, which ends the connection at once.
     pub fn rnr_retry_count(mut self, count: u8) -> Self {
         self.rnr_retry_count = count;
         self

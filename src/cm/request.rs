@@ -47,7 +47,8 @@ struct Param {
 impl ConnRequest {
     /// A request for a connection to `node`, an address or a name, and `service`, a port number or a service's name.
     ///
-    /// Blocks until address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order.
+    /// Blocks until address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order, and what is
+    /// left of the time is shared evenly among those that are left.
     ///
     /// # Errors
     /// [`Error::Resolve`] for a name that is none, [`Error::Connection`] where no route leads there,
@@ -61,8 +62,10 @@ impl ConnRequest {
         let deadline = Until::after(cfg.timeout);
         let addresses = addr::resolve(node, Some(service), false)?;
         let mut last = None;
-        for address in &addresses {
-            match route_to(peer, address, cfg, deadline) {
+        for (n, address) in addresses.iter().enumerate() {
+            // An address that nobody has takes all the time that it is given: some must be left for those behind it.
+            let share = deadline.share(addresses.len() - n);
+            match route_to(peer, address, cfg, share) {
                 Ok(id) => return ConnRequest::with_id(peer, id, Role::Active, cfg, deadline, None),
                 Err(err) => {
                     log::debug!(target: "rpma", "{address:?}: {err}");
