@@ -322,6 +322,15 @@ impl Advice {
 /// A part of a [`LocalRegion`]: the local side of an operation. Small, [`Copy`], and checked when it was made.
 ///
 /// It borrows the region, but an operation that was posted with it does not: the region may be dropped before the operation is complete.
+///
+/// ```compile_fail,E0505
+/// # fn f(region: rpma::LocalRegion) -> rpma::Result<()> {
+/// let slice = region.slice(0..8)?;
+/// drop(region);
+/// println!("{slice:?}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LocalSlice<'a> {

@@ -26,6 +26,14 @@ use crate::{
 ///
 /// Several threads may each have a batch of the same connection; the operations of one batch are never mixed with
 /// others when they go out in one call.
+///
+/// ```compile_fail,E0505
+/// # fn f(conn: rpma::Connection) -> rpma::Result<()> {
+/// let mut batch = conn.batch();
+/// drop(conn);
+/// batch.submit()
+/// # }
+/// ```
 #[must_use = "nothing is posted before `submit`"]
 pub struct Batch<'c> {
     qp: &'c Qp,
