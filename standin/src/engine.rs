@@ -266,6 +266,7 @@ impl World {
         let personality = self.personality_of(context);
         let data = match self.outgoing(pd, wqe, personality) {
             Ok(d) => d,
+            Err(ffi::IBV_WC_LOC_PROT_ERR) => return self.bad_source(key, personality),
             Err(status) => return Outcome::Status(status, 0),
         };
         // The peer must be there, and connected to us.
@@ -287,11 +288,33 @@ impl World {
             _ => return Outcome::Status(ffi::IBV_WC_RETRY_EXC_ERR, 0),
         };
         match self.respond(peer, wqe, &data) {
-            Ok(answer) => self.take_answer(pd, wqe, &answer, personality),
+            Ok(answer) => match self.take_answer(pd, wqe, &answer, personality) {
+                Outcome::Status(status, _)
+                    if personality.is_iwarp() && status != ffi::IBV_WC_SUCCESS =>
+                {
+                    self.async_event(context, ffi::IBV_EVENT_QP_ACCESS_ERR, key);
+                    Outcome::Torn(status, peer)
+                }
+                outcome => outcome,
+            },
             Err(None) if personality.is_iwarp() => Outcome::Torn(ffi::IBV_WC_SUCCESS, peer),
             Err(None) if rnr_retry == 7 => Outcome::NotReady,
             Err(None) => Outcome::Status(ffi::IBV_WC_RNR_RETRY_EXC_ERR, 0),
             Err(Some(nak)) => self.refused(peer, wqe, &nak, personality),
+        }
+    }
+
+    /// What a request gives whose own memory cannot be read (asked of Linux 6.12's rxe and siw).
+    fn bad_source(&mut self, key: usize, personality: Personality) -> Outcome {
+        match personality {
+            Personality::Rxe => Outcome::Status(ffi::IBV_WC_WR_FLUSH_ERR, 0),
+            Personality::Siw => {
+                let (context, remote) = self.qps.at(key).map_or((0, 0), |q| (q.context, q.remote));
+                let peer = self.qp_numbers.get(&remote).copied().unwrap_or(0);
+                self.async_event(context, ffi::IBV_EVENT_QP_FATAL, key);
+                Outcome::Torn(ffi::IBV_WC_LOC_QP_OP_ERR, peer)
+            }
+            _ => Outcome::Status(ffi::IBV_WC_LOC_PROT_ERR, 0),
         }
     }
 
@@ -303,7 +326,15 @@ impl World {
         nak: &Nak,
         personality: Personality,
     ) -> Outcome {
+        let context = self.qps.at(peer).map_or(0, |p| p.context);
         if personality.is_iwarp() {
+            let event = match (wqe.op, nak.event) {
+                (Op::Read { .. }, Some(_)) => Some(ffi::IBV_EVENT_QP_REQ_ERR),
+                (_, event) => event,
+            };
+            if let Some(event) = event {
+                self.async_event(context, event, peer);
+            }
             // A write or send is done once it is handed to TCP; the stream is torn down after it.
             let status = if wqe.op.sends_data() {
                 ffi::IBV_WC_SUCCESS
@@ -313,8 +344,10 @@ impl World {
             return Outcome::Torn(status, peer);
         }
         if let Some(event) = nak.event {
-            let context = self.qps.at(peer).map_or(0, |p| p.context);
-            self.async_event(context, event, peer);
+            // rxe keeps it to itself.
+            if personality != Personality::Rxe {
+                self.async_event(context, event, peer);
+            }
             self.qp_to_error(peer);
         }
         Outcome::Status(nak.status, 0)

@@ -93,6 +93,8 @@ impl World {
     /// Checks a work request against its queue pair and takes it in.
     pub fn enqueue(&mut self, key: usize, mut wqe: SendWqe) -> Result<(), c_int> {
         let sequence = self.sequence();
+        let context = self.qps.at(key).map_or(0, |q| q.context);
+        let iwarp = self.personality_of(context).is_iwarp();
         let q = self.qps.at_mut(key).ok_or(libc::EINVAL)?;
         if !matches!(
             q.state,
@@ -115,6 +117,10 @@ impl World {
             return Err(libc::ENOMEM);
         }
         q.send_posted += 1;
+        // siw takes them and never completes them (Linux 6.12).
+        if iwarp && q.state == ffi::IBV_QPS_ERR {
+            return Ok(());
+        }
         wqe.slot = q.send_posted;
         wqe.sequence = sequence;
         wqe.signalled |= q.signal_all;

@@ -280,6 +280,13 @@ impl World {
         if q.recv_cq != q.send_cq {
             self.clean_cq(q.recv_cq, key, q.number);
         }
+        // TCP ends with its socket: iWARP's other side finds the stream lost.
+        let peer = self.qp_numbers.get(&q.remote).copied();
+        let peer = peer.filter(|p| self.qps.at(*p).is_some_and(|p| p.remote == q.number));
+        if let (Some(peer), true) = (peer, self.personality_of(q.context).is_iwarp()) {
+            self.qp_to_error(peer);
+            self.stream_lost(peer);
+        }
         self.kick_senders_to(q.number);
         changed();
     }

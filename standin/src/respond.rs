@@ -3,6 +3,7 @@
 use libc::c_uint;
 use rdma_sys as ffi;
 
+use crate::config::Personality;
 use crate::memory;
 use crate::mr::KeyError;
 use crate::world::World;
@@ -221,13 +222,15 @@ impl World {
             return Err(None);
         };
         let room: u64 = wqe.sges.iter().map(|s| u64::from(s.length)).sum();
+        let personality = self.personality_of(context);
         let status = if (m.data.len() as u64) > room {
-            Err(ffi::IBV_WC_LOC_LEN_ERR)
+            Err(too_long(personality))
         } else {
             self.scatter(pd, &wqe.sges, m.data, ffi::IBV_ACCESS_LOCAL_WRITE)
+                .map_err(|own| (own, ffi::IBV_WC_REM_OP_ERR))
         };
         let mut wc = ffi::ibv_wc {
-            status: status.err().unwrap_or(ffi::IBV_WC_SUCCESS),
+            status: status.map_or_else(|(own, _)| own, |()| ffi::IBV_WC_SUCCESS),
             opcode: m.opcode,
             byte_len: m.len,
             ..Default::default()
@@ -237,20 +240,17 @@ impl World {
             wc.__bindgen_anon_1.imm_data = imm;
         }
         self.complete_recv(peer, wqe.wr_id, wc, m.solicited);
-        match status {
-            Ok(()) => Ok(()),
-            Err(e) => {
-                self.qp_to_error(peer);
-                Err(Some(Nak {
-                    status: if e == ffi::IBV_WC_LOC_LEN_ERR {
-                        ffi::IBV_WC_REM_INV_REQ_ERR
-                    } else {
-                        ffi::IBV_WC_REM_OP_ERR
-                    },
-                    event: None,
-                }))
-            }
+        let Err((_, theirs)) = status else {
+            return Ok(());
+        };
+        if personality.is_iwarp() {
+            self.async_event(context, ffi::IBV_EVENT_QP_FATAL, peer);
         }
+        self.qp_to_error(peer);
+        Err(Some(Nak {
+            status: theirs,
+            event: None,
+        }))
     }
 
     fn next_of_srq(&mut self, srq: usize, context: usize) -> Option<RecvWqe> {
@@ -261,6 +261,14 @@ impl World {
             self.async_event(context, ffi::IBV_EVENT_SRQ_LIMIT_REACHED, srq);
         }
         wqe
+    }
+}
+
+/// What a message longer than its receive gives: the receiver's status, the sender's (asked of rxe in Linux 6.12).
+fn too_long(personality: Personality) -> (u32, u32) {
+    match personality {
+        Personality::Rxe => (ffi::IBV_WC_LOC_QP_OP_ERR, ffi::IBV_WC_REM_OP_ERR),
+        _ => (ffi::IBV_WC_LOC_LEN_ERR, ffi::IBV_WC_REM_INV_REQ_ERR),
     }
 }
 

@@ -7,7 +7,7 @@ use rdma_sys as ffi;
 
 use super::{State, sync};
 use crate::calls::{Call, enter};
-use crate::config::Config;
+use crate::config::{Config, Personality};
 use crate::ret::{minus, status};
 use crate::table::allocate;
 use crate::timers;
@@ -24,7 +24,9 @@ pub enum Place {
     NoAddress,
     /// It resolves, its route does not (203.0.113.0/24).
     NoRoute,
-    /// No device leads there.
+    /// An address of this machine that no device has (169.254.0.0/16).
+    NoDevice,
+    /// No way leads there.
     Nowhere,
 }
 
@@ -38,12 +40,22 @@ pub fn place(config: &Config, ip: IpAddr) -> Place {
             [192, 0, 2, _] => Place::BlackHole,
             [198, 51, 100, _] => Place::NoAddress,
             [203, 0, 113, _] => Place::NoRoute,
+            [169, 254, _, _] => Place::NoDevice,
             _ => Place::Nowhere,
         },
         IpAddr::V6(a) => match a.segments() {
             [0x2001, 0xdb8, 1, ..] => Place::BlackHole,
             _ => Place::Nowhere,
         },
+    }
+}
+
+fn leads_somewhere(config: &Config, ip: IpAddr) -> Result<(), c_int> {
+    match place(config, ip) {
+        Place::Nowhere if config.personality == Personality::None => Err(libc::ENODEV),
+        Place::Nowhere => Err(libc::ENETUNREACH),
+        Place::NoDevice => Err(libc::ENODEV),
+        _ => Ok(()),
     }
 }
 
@@ -102,8 +114,12 @@ impl World {
     /// Gives an id its local address; its device too unless it is a wildcard.
     pub fn bind(&mut self, key: usize, addr: SocketAddr) -> Result<(), c_int> {
         let wildcard = addr.ip().is_unspecified();
-        if !wildcard && place(&self.config, addr.ip()) != Place::Here {
-            return Err(libc::ENODEV);
+        if !wildcard {
+            match place(&self.config, addr.ip()) {
+                Place::Here => {}
+                Place::NoDevice => return Err(libc::ENODEV),
+                _ => return Err(libc::EADDRNOTAVAIL),
+            }
         }
         let context = if wildcard {
             0
@@ -116,7 +132,11 @@ impl World {
             addr
         };
         if self.port_is_taken(key, addr) {
-            return Err(libc::EADDRINUSE);
+            return Err(if wildcard {
+                libc::EADDRNOTAVAIL
+            } else {
+                libc::EADDRINUSE
+            });
         }
         self.place_id(key, context, addr, None);
         if let Some(i) = self.ids.at_mut(key) {
@@ -221,10 +241,7 @@ impl World {
         let serial = i.serial;
         match i.state {
             State::Idle => {
-                let where_to = place(&self.config, to.ip());
-                if where_to == Place::Nowhere {
-                    return Err(libc::ENODEV);
-                }
+                leads_somewhere(&self.config, to.ip())?;
                 let from = match from.filter(|f| !f.ip().is_unspecified()) {
                     Some(f) => f,
                     None => {
@@ -234,9 +251,7 @@ impl World {
                 self.bind(key, from)?;
             }
             State::AddrBound => {
-                if place(&self.config, to.ip()) == Place::Nowhere {
-                    return Err(libc::ENODEV);
-                }
+                leads_somewhere(&self.config, to.ip())?;
             }
             _ => return Err(libc::EINVAL),
         }

@@ -131,12 +131,20 @@ impl World {
             return Ok(());
         }
         let Some(listener) = self.listener(to) else {
-            let status = if iwarp {
-                -libc::ECONNREFUSED
-            } else {
-                REJ_INVALID_SERVICE_ID
-            };
-            self.fail_connect(key, ffi::RDMA_CM_EVENT_REJECTED, status, Vec::new());
+            if iwarp {
+                // TCP refuses at once, and siw says so in the call.
+                if let Some(i) = self.ids.at_mut(key) {
+                    i.state = State::RouteResolved;
+                }
+                return Err(libc::ECONNREFUSED);
+            }
+            let private = self.pad(key, Vec::new(), REJECT_DATA);
+            self.fail_connect(
+                key,
+                ffi::RDMA_CM_EVENT_REJECTED,
+                REJ_INVALID_SERVICE_ID,
+                private,
+            );
             return Ok(());
         };
         let waiting = self
@@ -227,7 +235,7 @@ impl World {
         if waiting {
             let iwarp = self.id_is_iwarp(active);
             let status = if iwarp {
-                -libc::ECONNREFUSED
+                -libc::ECONNRESET
             } else {
                 REJ_CONSUMER_DEFINED
             };
@@ -335,7 +343,7 @@ impl World {
                 i.state = State::Disconnected;
                 self.qp_to_error(qp);
             }
-            State::Disconnected => {}
+            State::Disconnected | State::Failed => {}
             _ => return Err(libc::EINVAL),
         }
         Ok(())

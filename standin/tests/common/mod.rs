@@ -263,7 +263,14 @@ pub struct Pair {
     pub passive: End,
 }
 
-pub unsafe fn listen(port: u16) -> (*mut ffi::rdma_cm_id, *mut ffi::rdma_event_channel) {
+type Id = *mut ffi::rdma_cm_id;
+type EventChannel = *mut ffi::rdma_event_channel;
+
+pub unsafe fn listen(port: u16) -> (Id, EventChannel) {
+    unsafe { listen_at([192, 168, 77, 1], port) }
+}
+
+pub unsafe fn listen_at(ip: [u8; 4], port: u16) -> (Id, EventChannel) {
     unsafe {
         let channel = ffi::rdma_create_event_channel();
         assert!(!channel.is_null());
@@ -272,7 +279,7 @@ pub unsafe fn listen(port: u16) -> (*mut ffi::rdma_cm_id, *mut ffi::rdma_event_c
             ffi::rdma_create_id(channel, &raw mut id, null_mut(), ffi::RDMA_PS_TCP),
             0
         );
-        let mut a = sockaddr(port);
+        let mut a = address(ip, port);
         assert_eq!(ffi::rdma_bind_addr(id, (&raw mut a).cast()), 0);
         assert_eq!(ffi::rdma_listen(id, 0), 0);
         (id, channel)
@@ -320,9 +327,13 @@ pub fn param(rnr: u8, data: &[u8]) -> ffi::rdma_conn_param {
 
 impl Pair {
     pub unsafe fn new(port: u16, o: Options) -> Self {
+        unsafe { Self::at([192, 168, 77, 1], port, o) }
+    }
+
+    pub unsafe fn at(ip: [u8; 4], port: u16, o: Options) -> Self {
         unsafe {
-            let (listener, lc) = listen(port);
-            let (id, channel) = resolve([192, 168, 77, 1], port);
+            let (listener, lc) = listen_at(ip, port);
+            let (id, channel) = resolve(ip, port);
             let active = End::new(id, channel, o);
             let mut p = param(o.rnr_retry, b"hello");
             assert_eq!(ffi::rdma_connect(id, &raw mut p), 0);
@@ -345,6 +356,7 @@ impl Pair {
 
     pub unsafe fn close(self) {
         unsafe {
+            // On iWARP an error may have disconnected them before.
             assert_eq!(ffi::rdma_disconnect(self.active.id), 0);
             expect(self.active.channel, ffi::RDMA_CM_EVENT_DISCONNECTED);
             expect(self.passive.channel, ffi::RDMA_CM_EVENT_DISCONNECTED);
