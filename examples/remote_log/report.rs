@@ -52,7 +52,7 @@ impl Times {
 /// Prints the table of those that have any.
 pub fn table(times: &[Times]) {
     say(format_args!(
-        "{:<28}{:>8}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "{:<16}{:>8}{:>11}{:>14}{:>14}{:>14}{:>14}",
         "commit", "records", "records/s", "p50", "p99", "p99.9", "max"
     ));
     for times in times.iter().filter(|times| !times.nanoseconds.is_empty()) {
@@ -60,7 +60,7 @@ pub fn table(times: &[Times]) {
         let rate = count as f64 / times.total.as_secs_f64();
         let at = |quantile| microseconds(times.nanoseconds.value_at_quantile(quantile));
         say(format_args!(
-            "{:<28}{count:>8}{rate:>12.0}{:>12}{:>12}{:>12}{:>12}",
+            "{:<16}{count:>8}{rate:>11.0}{:>14}{:>14}{:>14}{:>14}",
             times.name,
             at(0.5),
             at(0.99),

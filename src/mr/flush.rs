@@ -94,6 +94,15 @@ impl FlushPlan {
         }
     }
 
+    /// Is there a kind of flush that is done by reading?
+    #[inline]
+    pub(crate) fn reads(self) -> bool {
+        [FlushKind::Persistent, FlushKind::Visibility]
+            .into_iter()
+            .map(|kind| self & FlushPlan::of_kind(kind))
+            .any(|plan| !plan.is_empty() && !plan.intersects(FlushPlan::NATIVE))
+    }
+
     /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.
     pub(super) fn of_region(usage: Usage, methods: Option<FlushMethods>) -> FlushPlan {
         let methods = methods.unwrap_or(FlushMethods::all());
@@ -139,6 +148,16 @@ mod tests {
             plan(both, Some(FlushMethods::empty())),
             FlushPlan::all() - FlushPlan::NATIVE
         );
+    }
+
+    #[test]
+    fn a_kind_without_a_native_method_is_flushed_by_reading() {
+        let visible = FlushPlan::of_kind(FlushKind::Visibility);
+        let persistent = FlushPlan::of_kind(FlushKind::Persistent);
+        assert!(!FlushPlan::empty().reads() && !visible.reads() && !FlushPlan::all().reads());
+        assert!(!FlushPlan::NATIVE.reads());
+        assert!((visible - FlushPlan::NATIVE).reads());
+        assert!((visible | (persistent - FlushPlan::NATIVE)).reads());
     }
 
     #[test]

@@ -379,9 +379,14 @@ impl Qp {
         check_word(dst, "dst")?;
         let (address, rkey) = (dst.address(), dst.rkey);
         if self.features.atomic_write {
+            // Behind a native flush the order is the device's own; behind a read it takes a fence.
+            let fence = match (self.flush_plan() & dst.flushes).reads() {
+                true => ffi::IBV_SEND_FENCE,
+                false => 0,
+            };
             return Ok(Request {
                 wr_id: post.wr_id,
-                flags: post.flags,
+                flags: post.flags | fence,
                 opcode: ffi::IBV_WR_ATOMIC_WRITE,
                 body: Body::AtomicWrite {
                     address,
