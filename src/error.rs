@@ -179,7 +179,7 @@ pub enum Error {
 
     /// No RDMA device goes by this name or owns this address.
     #[error(
-        "no RDMA device for {address:?}: {source} (`rdma link` lists the devices; the address must be one of a network interface that has one, never 127.0.0.1)"
+        "no RDMA device for {address:?}: {source} (`rdma link` lists the devices; `rdma link add rxe0 type rxe netdev NAME` makes a software one; the address must be one of a network interface that has a device, never 127.0.0.1)"
     )]
     #[doc(alias = "RPMA_E_PROVIDER")]
     NoDevice {
@@ -355,6 +355,12 @@ fn hint(call: &str, source: &io::Error) -> &'static str {
         }
         ("ibv_reg_mr", Some(libc::EOPNOTSUPP)) => {
             " (memory of a DAX file system needs a device with on-demand paging; /dev/dax can be pinned)"
+        }
+        ("rdma_create_qp_ex", Some(libc::EINVAL)) => {
+            " (is sq_size, rq_size, max_sge or max_inline more than Peer::capabilities and Peer::max_inline allow?)"
+        }
+        ("ibv_create_cq", Some(libc::EINVAL)) => {
+            " (is cq_size, rcq_size or comp_vector more than Peer::capabilities allow?)"
         }
         ("rdma_bind_addr" | "rdma_resolve_addr", Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
             " (the address belongs to no RDMA device: `rdma link` lists them; 127.0.0.1 never does)"

@@ -211,6 +211,16 @@ fn first_context(
             address: node.to_owned(),
             source,
         },
+        // The library finds no device at all on this machine.
+        Some(Error::Provider {
+            call: "rdma_create_id",
+            source,
+        }) if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
+            Error::NoDevice {
+                address: node.to_owned(),
+                source,
+            }
+        }
         Some(err) => err,
         None => Error::invalid("address", "resolves to nothing"),
     })

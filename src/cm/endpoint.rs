@@ -91,7 +91,7 @@ impl Endpoint {
         &self.peer
     }
 
-    /// Waits for the next request, and gives it queues as `cfg` says.
+    /// Waits for the next request, and gives it queues as `cfg` says. Requests that their peers have given up meanwhile are passed over.
     ///
     /// # Errors
     /// What the provider says of the queues: the request is then rejected, and the endpoint goes on. [`Error::Connection`] with
@@ -134,7 +134,11 @@ impl Endpoint {
                 return Ok(None);
             };
             match event.kind() {
-                CmEventKind::CONNECT_REQUEST => return self.take(event, cfg).map(Some),
+                CmEventKind::CONNECT_REQUEST => {
+                    if let Some(request) = self.take(event, cfg)? {
+                        return Ok(Some(request));
+                    }
+                }
                 CmEventKind::DEVICE_REMOVAL => return Err(event.to_event().into_error()),
                 // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
                 kind => log::debug!(target: "rpma", "the endpoint ignores {kind:?}"),
@@ -142,7 +146,7 @@ impl Endpoint {
         }
     }
 
-    fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<ConnRequest> {
+    fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
         let raw = NonNull::new(event.id())
             .ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
         // SAFETY: the id came with a connect request on this channel, and is ours from here on.

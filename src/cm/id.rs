@@ -259,6 +259,18 @@ impl Id {
         }
     }
 
+    /// Would the kernel give the id a queue pair? It gives none to the request of a peer that has given up, and tells so in no other way:
+    /// events of a connection that was not accepted are dropped.
+    pub(crate) fn can_have_qp(&self) -> bool {
+        let mut attr = ffi::ibv_qp_attr {
+            qp_state: ffi::IBV_QPS_INIT,
+            ..Default::default()
+        };
+        let mut mask = 0;
+        // SAFETY: the id is alive; the attributes and the mask are ours.
+        unsafe { ffi::rdma_init_qp_attr(self.as_ptr(), &mut attr, &mut mask) == 0 }
+    }
+
     /// Destroys the queue pair, where there is one.
     pub(crate) fn destroy_qp(&mut self) {
         if std::mem::take(&mut self.has_qp) {

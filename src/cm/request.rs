@@ -66,7 +66,10 @@ impl ConnRequest {
             // An address that nobody has takes all the time that it is given: some must be left for those behind it.
             let share = deadline.share(addresses.len() - n);
             match route_to(peer, address, cfg, share) {
-                Ok(id) => return ConnRequest::with_id(peer, id, Role::Active, cfg, deadline, None),
+                Ok(id) => {
+                    let parts = Parts::create(peer, id, cfg, None).map_err(|(_, err)| err)?;
+                    return Ok(ConnRequest::with_parts(parts, Role::Active, cfg, deadline));
+                }
                 Err(err) => {
                     log::debug!(target: "rpma", "{address:?}: {err}");
                     last = Some(err);
@@ -79,13 +82,14 @@ impl ConnRequest {
         Err(last.unwrap_or_else(|| Error::invalid("node", "resolves to nothing")))
     }
 
-    /// Takes the request of a peer that came in on `id`; on failure rejects and destroys it.
+    /// Takes the request of a peer that came in on `id`; on failure rejects and destroys it. `None` where that failed because the peer has
+    /// given up meanwhile.
     pub(super) fn incoming(
         peer: &Peer,
         mut id: Id,
         event: ConnEvent,
         cfg: &ConnCfg,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let prepared = EventChannel::create().and_then(|channel| {
             // First of all: no event of this connection may land on the listener's channel from now on.
             id.migrate(channel)?;
@@ -98,27 +102,26 @@ impl ConnRequest {
         }
         let deadline = Until::after(cfg.timeout);
         let private_data = event.into_private_data();
-        ConnRequest::with_id(peer, id, Role::Passive, cfg, deadline, Some(private_data))
+        match Parts::create(peer, id, cfg, Some(private_data)) {
+            Ok(parts) => Ok(Some(ConnRequest::with_parts(
+                parts,
+                Role::Passive,
+                cfg,
+                deadline,
+            ))),
+            Err((id, err)) if !id.can_have_qp() => {
+                log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
+                Ok(None)
+            }
+            Err((id, err)) => {
+                reject(&id, &[]);
+                Err(err)
+            }
+        }
     }
 
-    fn with_id(
-        peer: &Peer,
-        id: Id,
-        role: Role,
-        cfg: &ConnCfg,
-        deadline: Until,
-        private_data: Option<Box<[u8]>>,
-    ) -> Result<Self> {
-        let parts = match Parts::create(peer, id, cfg, private_data) {
-            Ok(parts) => parts,
-            Err((id, err)) => {
-                if role == Role::Passive {
-                    reject(&id, &[]);
-                }
-                return Err(err);
-            }
-        };
-        Ok(ConnRequest {
+    fn with_parts(parts: Parts, role: Role, cfg: &ConnCfg, deadline: Until) -> Self {
+        ConnRequest {
             parts,
             role,
             param: Param {
@@ -130,7 +133,7 @@ impl ConnRequest {
             deadline,
             timeout: cfg.timeout,
             pending: role == Role::Passive,
-        })
+        }
     }
 
     /// Asks the peer for the connection, or accepts the one that it asked for, with private data for it (at most 56 bytes in a request and

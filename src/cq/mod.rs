@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -33,8 +33,16 @@ pub struct Cq {
     raw: RawCq,
     channel: Arc<CompletionChannel>,
     shared: bool,
-    armed: AtomicBool,
+    /// One of the three below.
+    armed: AtomicU8,
 }
+
+/// The next completion gives no event.
+const UNARMED: u8 = 0;
+/// The next solicited completion gives an event.
+const ARMED_FOR_SOLICITED: u8 = 1;
+/// The next completion gives an event.
+const ARMED: u8 = 2;
 
 /// How [`Cq::take`] waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +134,7 @@ impl Cq {
             raw,
             channel,
             shared,
-            armed: AtomicBool::new(false),
+            armed: AtomicU8::new(UNARMED),
         };
         cq.arm(false)?;
         Ok(cq)
@@ -203,6 +211,11 @@ impl Cq {
     }
 
     fn wait_until(&self, until: Until) -> Result<bool> {
+        if !self.shared && self.armed.load(Ordering::Acquire) == UNARMED {
+            // `take` or `wait_event` had the last event: what came since gives none, so this is the news.
+            self.arm(false)?;
+            return Ok(true);
+        }
         if !self.event(until)? {
             return Ok(false);
         }
@@ -276,7 +289,7 @@ impl Cq {
 
     /// The event of this queue was taken from its channel: the queue is armed no longer.
     pub(crate) fn count_event(&self) {
-        self.armed.store(false, Ordering::Release);
+        self.armed.store(UNARMED, Ordering::Release);
         self.raw.count_event();
     }
 
@@ -290,16 +303,22 @@ impl Cq {
     #[doc(alias = "ibv_req_notify_cq")]
     pub fn arm(&self, solicited_only: bool) -> Result<()> {
         // Before the call: an event that comes at once must find the mark set, and take it away again.
-        self.armed.store(!solicited_only, Ordering::Release);
+        let armed = if solicited_only {
+            ARMED_FOR_SOLICITED
+        } else {
+            ARMED
+        };
+        self.armed.store(armed, Ordering::Release);
         self.raw
             .arm(solicited_only)
-            .inspect_err(|_| self.armed.store(false, Ordering::Release))
+            .inspect_err(|_| self.armed.store(UNARMED, Ordering::Release))
     }
 
     /// Waits and takes in one call: polls; when nothing is there polls again for the budget of `wait`, then arms the queue, polls once more and
     /// blocks. Gives at least one completion, or none when the time is over.
     ///
-    /// Where the completion is there within the polls, this makes no system call.
+    /// Where the completion is there within the polls, this makes no system call. Where it has to block, it leaves the queue unarmed: the
+    /// next wait of this type sees to that by itself, but before waiting for the fd by other means [`arm`](Self::arm) and poll.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), where it has to block.
@@ -341,7 +360,7 @@ impl Cq {
             let Some(turn) = self.channel.turn(until) else {
                 return self.raw.poll(buf);
             };
-            if !self.armed.load(Ordering::Acquire) {
+            if self.armed.load(Ordering::Acquire) != ARMED {
                 self.arm(false)?;
             }
             let n = self.raw.poll(buf)?;

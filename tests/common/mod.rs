@@ -1,6 +1,8 @@
 //! What the tests on a device share: the address to use, connected pairs, registered memory.
 #![allow(dead_code)]
 
+pub mod refused;
+
 use std::time::{Duration, Instant};
 
 use rpma::{
@@ -188,6 +190,11 @@ pub struct Held {
     fds: usize,
     rdma: String,
     standin: Option<standin_control::Objects>,
+}
+
+/// Do the tests run on the stand-in, whose objects are none of the kernel's?
+pub fn on_standin() -> bool {
+    std::env::var_os("STANDIN_DEVICE").is_some()
 }
 
 /// Counts what is held now. Tests that compare counts must be [`alone`].

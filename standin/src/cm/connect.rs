@@ -15,20 +15,26 @@ use crate::world::{World, world};
 /// Why a request was refused, in InfiniBand's numbers.
 const REJ_INVALID_SERVICE_ID: c_int = 8;
 const REJ_CONSUMER_DEFINED: c_int = 28;
-/// More than any device has; taken as "as many as there are".
+/// The most that a device answers at once or has in flight, and what asks for just that.
 const MAX_RD_ATOMIC: u8 = 128;
+const AS_MANY_AS_THERE_ARE: u8 = 0xFF;
 
 /// The caller's parameters.
 ///
 /// # Safety
 /// NULL or a struct with its private data.
-unsafe fn params(p: *const ffi::rdma_conn_param) -> (ConnInfo, Vec<u8>) {
+unsafe fn params(p: *const ffi::rdma_conn_param) -> Result<(ConnInfo, Vec<u8>), c_int> {
     if p.is_null() {
-        return (ConnInfo::default(), Vec::new());
+        return Ok((ConnInfo::default(), Vec::new()));
     }
     // SAFETY: as the caller promises.
     unsafe {
         let p = &*p;
+        for depth in [p.responder_resources, p.initiator_depth] {
+            if depth > MAX_RD_ATOMIC && depth != AS_MANY_AS_THERE_ARE {
+                return Err(libc::EINVAL);
+            }
+        }
         let info = ConnInfo {
             responder_resources: p.responder_resources.min(MAX_RD_ATOMIC),
             initiator_depth: p.initiator_depth.min(MAX_RD_ATOMIC),
@@ -38,7 +44,7 @@ unsafe fn params(p: *const ffi::rdma_conn_param) -> (ConnInfo, Vec<u8>) {
             srq: p.srq,
             qp_num: p.qp_num,
         };
-        (info, bytes(p.private_data, usize::from(p.private_data_len)))
+        Ok((info, bytes(p.private_data, usize::from(p.private_data_len))))
     }
 }
 
@@ -450,8 +456,7 @@ unsafe extern "C" fn rdma_connect(
         return minus(e);
     }
     // SAFETY: as the caller promises.
-    let (info, data) = unsafe { params(param) };
-    let r = world().connect(id, info, data);
+    let r = unsafe { params(param) }.and_then(|(info, data)| world().connect(id, info, data));
     status(r.and_then(|()| sync::complete(id, Call::rdma_connect)))
 }
 
@@ -464,11 +469,12 @@ unsafe extern "C" fn rdma_accept(
         return minus(e);
     }
     // SAFETY: as the caller promises.
-    let (mut info, data) = unsafe { params(param) };
-    if param.is_null() {
-        info.rnr_retry_count = 7;
-    }
-    let r = world().accept(id, info, data);
+    let r = unsafe { params(param) }.and_then(|(mut info, data)| {
+        if param.is_null() {
+            info.rnr_retry_count = 7;
+        }
+        world().accept(id, info, data)
+    });
     status(r.and_then(|()| sync::complete(id, Call::rdma_accept)))
 }
 
