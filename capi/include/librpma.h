@@ -147,7 +147,7 @@ struct rpma_mr_remote;
  *
  * Blocks while the kernel pins the pages.
  *
- * RPMA_E_INVAL: no bytes, or usage is 0. RPMA_E_NOMEM: the limit of locked memory (ulimit -l) is too low. RPMA_E_PROVIDER: what
+ * RPMA_E_INVAL: no bytes, or usage is 0 or has other bits. RPMA_E_NOMEM: the limit of locked memory (ulimit -l) is too low. RPMA_E_PROVIDER: what
  * ibv_reg_mr(3) says.
  */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
@@ -337,7 +337,10 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 /* Gives the main CQ. It is the connection's: never delete it. */
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 
-/* Gives the CQ of receives, or NULL where they complete on the main CQ. */
+/*
+ * Gives the connection's CQ of receives, or NULL where it has none: they complete on the main CQ then, or on that of the shared receive
+ * queue, see rpma_srq_get_rcq().
+ */
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 
 /*

@@ -100,10 +100,12 @@ c_api! {
         Ok(())
     }
 
-    /// The receive CQ, or null.
+    /// The connection's own receive CQ, or null.
     fn rpma_conn_get_rcq(conn: Option<&Connection>, rcq_ptr: Out<'_, Option<NonNull<Cq>>>) {
         let (connection, place) = (given(conn)?, given(rcq_ptr)?);
-        place.write(connection.rcq().map(NonNull::from));
+        let of_srq = connection.srq().is_some_and(|srq| srq.rcq().is_some());
+        let own = connection.rcq().filter(|_| !of_srq);
+        place.write(own.map(NonNull::from));
         Ok(())
     }
 

@@ -174,10 +174,11 @@ c_api! {
         Ok(())
     }
 
-    /// Sets the shared receive queue; null for none.
+    /// Sets the shared receive queue.
     fn rpma_conn_cfg_set_srq(cfg: Option<&Cfg>, srq: Option<&Srq>) {
-        let new = srq.map(|srq| SrqOf { handle: NonNull::from(srq), srq: srq.clone() });
-        let old = std::mem::replace(&mut *given(cfg)?.srq(), new);
+        let (cfg, srq) = (given(cfg)?, given(srq)?);
+        let new = SrqOf { handle: NonNull::from(srq), srq: srq.clone() };
+        let old = cfg.srq().replace(new);
         drop(old);
         Ok(())
     }

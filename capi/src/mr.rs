@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use rpma::{Advice, Error, LocalRegion, LocalSlice, Memory, Peer, RemoteRegion, Usage, code};
+use rpma::{Advice, LocalRegion, LocalSlice, Memory, Peer, RemoteRegion, Usage, code};
 
 use crate::{Failure, INVAL, Out, OutHandle, Outcome, Slot, c_api, given};
 
@@ -13,8 +13,6 @@ pub(crate) struct Local {
     usage: Usage,
 }
 
-/// The bits that librpma knows.
-const USAGE: u32 = 0xff;
 const DESCRIPTOR_LEN: usize = 21;
 /// `IBV_ADVISE_MR_FLAG_FLUSH`: wait until the advice was followed.
 const WAIT: u32 = 1;
@@ -59,6 +57,14 @@ fn usable(asked: Usage, iwarp: bool) -> Usage {
     usage
 }
 
+/// The bits of a usage that is not empty and has none that librpma does not know.
+fn known_usage(usage: c_int) -> Outcome<u32> {
+    match u32::from(u8::try_from(usage).map_err(|_| INVAL)?) {
+        0 => Err(INVAL),
+        usage => Ok(usage),
+    }
+}
+
 c_api! {
     /// Registers memory.
     fn rpma_mr_reg(
@@ -72,10 +78,7 @@ c_api! {
         if ptr.is_null() || size == 0 {
             return Err(INVAL);
         }
-        let usage = Usage::from_bits_truncate(usage as u32 & USAGE);
-        if usage.is_empty() {
-            return Err(Error::InvalidArgument { argument: "usage", problem: "empty" }.into());
-        }
+        let usage = Usage::from_bits_truncate(known_usage(usage)?);
         // SAFETY: the contract of C, and of RDMA: the memory stays where it is until it is deregistered. Whether it can be written to
         // is known to the kernel, which refuses what cannot be; the C interface never writes.
         let memory = unsafe { Memory::from_raw_parts(ptr.cast(), size, true) }?;
