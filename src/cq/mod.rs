@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -35,6 +35,8 @@ pub struct Cq {
     shared: bool,
     /// One of the three below.
     armed: AtomicU8,
+    /// An event was taken from the channel, but the wait that took it failed to arm the queue: the next wait has it.
+    owed: AtomicBool,
 }
 
 /// The next completion gives no event.
@@ -135,6 +137,7 @@ impl Cq {
             channel,
             shared,
             armed: AtomicU8::new(UNARMED),
+            owed: AtomicBool::new(false),
         };
         cq.arm(false)?;
         Ok(cq)
@@ -219,8 +222,18 @@ impl Cq {
         if !self.event(until)? {
             return Ok(false);
         }
-        self.arm(false)?;
+        self.arm_again()?;
         Ok(true)
+    }
+
+    /// Arms the queue after its event was taken. Where that fails, the next wait must not wait for an event that cannot come.
+    fn arm_again(&self) -> Result<()> {
+        self.arm(false)
+            .inspect_err(|_| self.owed.store(true, Ordering::Release))
+    }
+
+    fn take_owed(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) && self.owed.swap(false, Ordering::AcqRel)
     }
 
     /// Takes the queue's next event within the time given, and leaves the queue unarmed: what [`try_wait`](Self::try_wait) and its
@@ -236,6 +249,9 @@ impl Cq {
     fn event(&self, until: Until) -> Result<bool> {
         if self.shared {
             return Err(Error::SharedChannel);
+        }
+        if self.take_owed() {
+            return Ok(true);
         }
         match self.channel.turn(until) {
             Some(turn) => self.event_in(&turn, until),
@@ -264,6 +280,14 @@ impl Cq {
     /// Waits on the channel that `cqs` share; gives the queue that fired, armed again, and its place in the list.
     pub(crate) fn wait_shared(cqs: [Option<&Cq>; 2], until: Until) -> Result<Option<(&Cq, usize)>> {
         let Some(first) = cqs[0] else { return Ok(None) };
+        let known = || {
+            let places = cqs.into_iter().enumerate();
+            places.filter_map(|(n, cq)| Some((cq?, n)))
+        };
+        if let Some((cq, n)) = known().find(|(cq, _)| cq.take_owed()) {
+            cq.arm_again()?;
+            return Ok(Some((cq, n)));
+        }
         let Some(turn) = first.channel.turn(until) else {
             return Ok(None);
         };
@@ -271,15 +295,10 @@ impl Cq {
             let Some(id) = turn.event(until)? else {
                 return Ok(None);
             };
-            let fired = cqs
-                .into_iter()
-                .enumerate()
-                .filter_map(|(n, cq)| Some((cq?, n)))
-                .find(|(cq, _)| cq.raw.id() == id);
-            match fired {
+            match known().find(|(cq, _)| cq.raw.id() == id) {
                 Some((cq, n)) => {
                     cq.count_event();
-                    cq.arm(false)?;
+                    cq.arm_again()?;
                     return Ok(Some((cq, n)));
                 }
                 None => first.channel.raw().ack_stranger(id),

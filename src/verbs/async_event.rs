@@ -2,7 +2,7 @@ use std::{
     fmt,
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -21,14 +21,30 @@ use crate::{
 #[derive(Debug)]
 pub struct AsyncEvents {
     context: Arc<Context>,
-    gate: Gate,
+    gate: Arc<Gate>,
+}
+
+/// The gates of the devices that somebody waits for events of. One for each device, since that has one fd for all who wait.
+static GATES: Mutex<Vec<(usize, Weak<Gate>)>> = Mutex::new(Vec::new());
+
+fn gate_of(context: &Context) -> Arc<Gate> {
+    let address = context.as_ptr().addr();
+    let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+    gates.retain(|(_, gate)| gate.strong_count() > 0);
+    let known = gates.iter().find(|(at, _)| *at == address);
+    if let Some(gate) = known.and_then(|(_, gate)| gate.upgrade()) {
+        return gate;
+    }
+    let gate = Arc::new(Gate::new());
+    gates.push((address, Arc::downgrade(&gate)));
+    gate
 }
 
 impl AsyncEvents {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         AsyncEvents {
+            gate: gate_of(&context),
             context,
-            gate: Gate::new(),
         }
     }
 

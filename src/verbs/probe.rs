@@ -3,7 +3,7 @@ use std::{ffi::c_void, sync::Arc};
 use rdma_sys as ffi;
 
 use super::{Pd, check, check_ptr};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The most inline data, in bytes, that a queue pair with one entry gets on the device.
 ///
@@ -21,12 +21,22 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
         )
     };
     let cq = check_ptr("ibv_create_cq", cq)?;
+    let most = try_sizes(pd, cq.as_ptr());
+    // SAFETY: this is the owner; a queue pair is left on it only where the device refused its end, and then refuses this too.
+    let ended = check("ibv_destroy_cq", unsafe {
+        ffi::ibv_destroy_cq(cq.as_ptr())
+    });
+    crate::refused::report(ended);
+    most
+}
+
+fn try_sizes(pd: &Arc<Pd>, cq: *mut ffi::ibv_cq) -> Result<u32> {
     let (mut low, mut high) = (0u32, 4096u32);
     while low < high {
         let middle = (low + high).div_ceil(2);
         let mut attr = ffi::ibv_qp_init_attr {
-            send_cq: cq.as_ptr(),
-            recv_cq: cq.as_ptr(),
+            send_cq: cq,
+            recv_cq: cq,
             cap: ffi::ibv_qp_cap {
                 max_send_wr: 1,
                 max_recv_wr: 1,
@@ -41,6 +51,10 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
         unsafe {
             let qp = ffi::ibv_create_qp(pd.as_ptr(), &mut attr);
             if qp.is_null() {
+                let err = check_ptr("ibv_create_qp", qp).err();
+                if let Some(err) = err.filter(is_no_answer) {
+                    return Err(err);
+                }
                 high = middle - 1;
             } else {
                 low = middle;
@@ -48,9 +62,22 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
             }
         }
     }
-    // SAFETY: this is the owner, and no queue pair is left on it.
-    check("ibv_destroy_cq", unsafe {
-        ffi::ibv_destroy_cq(cq.as_ptr())
-    })?;
     Ok(low)
+}
+
+/// Does the error say nothing about the size? Providers refuse one that is too large by `EINVAL` and the like, and what passes would
+/// be remembered as the device's limit.
+fn is_no_answer(err: &Error) -> bool {
+    matches!(
+        err.raw_os_error(),
+        Some(
+            libc::ENOMEM
+                | libc::EAGAIN
+                | libc::EINTR
+                | libc::EMFILE
+                | libc::ENFILE
+                | libc::EIO
+                | libc::ENODEV
+        )
+    )
 }
