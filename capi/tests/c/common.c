@@ -172,7 +172,6 @@ void pair_connect(struct pair *pair)
 
 static void receive(struct pair *pair, struct rpma_conn *conn, uint64_t context)
 {
-	/* Soft-iWARP takes no receive of no bytes. */
 	if (pair->small == NULL)
 		pair->small = reg(pair->peer, pair->bytes, sizeof(pair->bytes), RPMA_MR_USAGE_RECV);
 	must("recv", rpma_recv(conn, pair->small, 0, sizeof(pair->bytes), CONTEXT(context)));
