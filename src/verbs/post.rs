@@ -134,7 +134,9 @@ impl Qp {
     #[inline]
     pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
         let fits = quick::fit(0, 0, dst.quick, Usage::WRITE_DST) && dst.len == 8;
-        if !(fits && dst.addr % 8 == 0 && self.features.atomic_write) {
+        // Behind flushes by reading it takes a fence, which the full check adds.
+        let fenced = (self.flush_plan() & dst.flushes).reads();
+        if !(fits && dst.addr % 8 == 0 && self.features.atomic_write) || fenced {
             return self.atomic_write_slow(dst, value, post);
         }
         let body = Body::AtomicWrite {
