@@ -40,7 +40,8 @@ fn many_connections_through_one_endpoint_and_one_loop() {
         held()
     };
     let start = Instant::now();
-    let many = scaled(200) as usize;
+    // The user-space part of soft-iWARP takes the offset of its 145th page of queues for a failure, and an end of a connection has three.
+    let many = if iwarp(&peer) { 20 } else { scaled(200) } as usize;
     let inbox = region(&peer, many * 8, Usage::RECV, |_| 0);
     let (endpoint, port) = listen(&peer);
     let cfg = ConnCfg::new().sq_size(2).rq_size(2).cq_size(1);
@@ -337,7 +338,11 @@ fn a_peer_that_is_killed_under_load_is_noticed() {
     let (endpoint, port) = listen(&peer);
     let mut before = None;
     for round in 0..4 {
-        let role = ["writes", "reads its messages"][round % 2];
+        // On iWARP the side that asked must send first, and a message that finds no receive ends the connection.
+        let role = match round % 2 == 0 || iwarp(&peer) {
+            true => "writes",
+            false => "reads its messages",
+        };
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "the_peer_that_will_be_killed", "--nocapture"])
             .env("RPMA_KILL_PORT", &port)
