@@ -274,7 +274,7 @@ fn fill(payload: &mut [u8], sequence: u64) {
 /// Shown on a terminal, invisible elsewhere.
 fn progress_bar(records: u64) -> ProgressBar {
     let bar = ProgressBar::new(records);
-    let style = "{bar:40} {pos}/{len} records  {per_sec}  {eta} left";
+    let style = "{bar:40} {pos}/{len} records, {eta} left";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }

@@ -9,7 +9,7 @@
 //! beyond the tail counts for nothing.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, IsTerminal},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     sync::{
@@ -192,6 +192,10 @@ impl Demo {
         let start = Instant::now();
         happen(&mut client)?;
         let (status, _) = client.end()?;
+        // A killed client leaves its progress bar behind.
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[2K");
+        }
         if status.success() {
             return Err("the client did not notice".into());
         }

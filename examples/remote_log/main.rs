@@ -22,7 +22,12 @@ mod report;
 mod server;
 mod store;
 
-use std::{error::Error, path::PathBuf, process::ExitCode};
+use std::{
+    error::Error,
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -61,7 +66,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
-            eprintln!("remote_log: {err}");
+            // In one piece: others write to the same terminal.
+            let _ = io::stderr().write_all(format!("remote_log: {err}\n").as_bytes());
             ExitCode::FAILURE
         }
     }
