@@ -33,7 +33,7 @@ pub struct Cq {
     raw: RawCq,
     channel: Arc<CompletionChannel>,
     shared: bool,
-    /// One of the three below.
+    /// One of the four below.
     armed: AtomicU8,
     /// An event was taken from the channel, but the wait that took it failed to arm the queue: the next wait has it.
     owed: AtomicBool,
@@ -41,6 +41,8 @@ pub struct Cq {
 
 /// The next completion gives no event.
 const UNARMED: u8 = 0;
+/// As `UNARMED`: `take` had the last event, and nobody asked for an unarmed queue.
+const LEFT_BY_TAKE: u8 = 3;
 /// The next solicited completion gives an event.
 const ARMED_FOR_SOLICITED: u8 = 1;
 /// The next completion gives an event.
@@ -214,9 +216,9 @@ impl Cq {
     }
 
     fn wait_until(&self, until: Until) -> Result<bool> {
-        if !self.shared && self.armed.load(Ordering::Acquire) == UNARMED {
-            // `take` or `wait_event` had the last event: what came since gives none, so this is the news.
-            self.arm(false)?;
+        if !self.shared && self.armed.load(Ordering::Acquire) == LEFT_BY_TAKE {
+            // What came since gives no event, so this is the news.
+            self.arm_again()?;
             return Ok(true);
         }
         if !self.event(until)? {
@@ -387,6 +389,9 @@ impl Cq {
                 return Ok(n);
             }
             let fired = self.event_in(&turn, until)?;
+            if fired {
+                self.armed.store(LEFT_BY_TAKE, Ordering::Release);
+            }
             drop(turn);
             let n = self.raw.poll(buf)?;
             if n > 0 || !fired {
