@@ -48,7 +48,7 @@ fn data_path_values_are_small_and_plain() {
     copy::<RemoteRegion>();
     copy::<Signal>();
     copy::<Completion>();
-    assert!(size_of::<LocalSlice<'_>>() <= 32);
+    assert!(size_of::<LocalSlice<'_>>() <= 40);
     assert!(size_of::<RemoteSlice>() <= 32);
     assert!(size_of::<Result<(), Error>>() <= 80);
 }

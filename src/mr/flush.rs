@@ -95,12 +95,14 @@ impl FlushPlan {
     }
 
     /// Is there a kind of flush that is done by reading?
-    #[inline]
-    pub(crate) fn reads(self) -> bool {
-        [FlushKind::Persistent, FlushKind::Visibility]
-            .into_iter()
-            .map(|kind| self & FlushPlan::of_kind(kind))
-            .any(|plan| !plan.is_empty() && !plan.intersects(FlushPlan::NATIVE))
+    #[inline(always)]
+    pub(crate) const fn reads(self) -> bool {
+        const _: () = assert!(
+            FlushPlan::READ_VISIBILITY.bits() << 2 == FlushPlan::NATIVE_VISIBILITY.bits()
+                && FlushPlan::READ_PERSISTENT.bits() << 2 == FlushPlan::NATIVE_PERSISTENT.bits()
+        );
+        let reads = FlushPlan::all().bits() & !FlushPlan::NATIVE.bits();
+        self.bits() & !(self.bits() >> 2) & reads != 0
     }
 
     /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.

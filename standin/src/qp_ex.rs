@@ -14,6 +14,7 @@ use crate::wqe::{Op, Payload, SendWqe};
 #[derive(Default)]
 pub struct Builder {
     open: bool,
+    owner: Option<std::thread::ThreadId>,
     requests: Vec<Request>,
     error: c_int,
 }
@@ -52,16 +53,30 @@ pub fn fill(qp: &mut ffi::ibv_qp_ex, ops: u64) {
 
 unsafe extern "C" fn start(qp: *mut ffi::ibv_qp_ex) {
     enter(Call::ibv_wr_start);
+    let me = std::thread::current().id();
+    // As providers do: from start to complete the queue pair is one thread's, and others wait.
+    while !started(qp, me) {
+        std::thread::yield_now();
+    }
+}
+
+/// Opens the queue pair's builder for the thread `me`; `false` while it is another's.
+fn started(qp: *mut ffi::ibv_qp_ex, me: std::thread::ThreadId) -> bool {
     let mut w = world();
     if let Ok(q) = w.qps.get(qp.cast(), Call::ibv_wr_start) {
+        if q.builder.open && q.builder.owner != Some(me) {
+            return false;
+        }
         if q.builder.open {
             violation("ibv_wr_start: a second time, without ibv_wr_complete or ibv_wr_abort");
         }
         q.builder = Builder {
             open: true,
+            owner: Some(me),
             ..Default::default()
         };
     }
+    true
 }
 
 unsafe extern "C" fn abort(qp: *mut ffi::ibv_qp_ex) {

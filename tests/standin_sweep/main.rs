@@ -209,6 +209,9 @@ fn reset(standin: &Standin, p: Personality) {
     standin.set(Knob::TimewaitMs, 1);
 }
 
+/// Made only where another call has failed: with one failure at a time they are not reached. Tests on a device reach them.
+const ONLY_AFTER_A_FAILURE: [&str; 1] = ["rdma_init_qp_attr"];
+
 #[test]
 fn every_call_can_fail() {
     let Some(standin) = Standin::exclusive() else {
@@ -261,7 +264,9 @@ fn every_call_can_fail() {
     }
     let missing: Vec<_> = imports::used()
         .into_iter()
-        .filter(|name| !sweep.failed.contains(name))
+        .filter(|name| {
+            !sweep.failed.contains(name) && !ONLY_AFTER_A_FAILURE.contains(&name.as_str())
+        })
         .collect();
     println!(
         "{} calls failed, of {} functions, in {} scenarios on {} devices; {} problems",
