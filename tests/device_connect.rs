@@ -2,22 +2,13 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::*;
 use rpma::{
-    CmEventKind, ConnCfg, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Error,
-    LocalSlice, Peer, PeerCfg, Signal, WcStatus,
+    CmEventKind, ConnCfg, ConnEventKind, ConnRequest, Connection, Error, LocalSlice, PeerCfg,
+    Signal, Srq, SrqCfg, WcStatus,
 };
-
-/// A transport may pad private data with zeros (RoCE and InfiniBand do); it never changes or cuts them.
-fn assert_private_data(peer: &Peer, got: &[u8], sent: &[u8]) {
-    assert!(got.starts_with(sent), "{got:x?} is not {sent:x?}");
-    assert!(got[sent.len()..].iter().all(|&byte| byte == 0), "{got:x?}");
-    if iwarp(peer) {
-        assert_eq!(got.len(), sent.len());
-    }
-}
 
 /// Waits until the connection is rejected; gives the status and the private data.
 fn rejected(conn: &Connection) -> (i32, Vec<u8>) {
@@ -26,26 +17,21 @@ fn rejected(conn: &Connection) -> (i32, Vec<u8>) {
     (status, private_data)
 }
 
-/// Requests, takes and accepts again: the endpoint has lost nothing.
-fn takes_the_next(peer: &Peer, endpoint: &Endpoint, port: &str) {
-    let cfg = ConnCfg::new();
-    let client = ask(peer, port, &cfg).connect(None).unwrap();
-    let server = next(endpoint, &cfg).connect(None).unwrap();
-    client.wait_established(LONG).unwrap();
-    server.wait_established(LONG).unwrap();
-}
-
 #[test]
 fn private_data_go_both_ways() {
     let peer = device!();
     let (endpoint, port) = listen(&peer);
     let cfg = ConnCfg::new();
-    for (question, answer) in [
+    let mut cases = vec![
         (&b"question"[..], &b"and the answer"[..]),
         (&[0xff; 56], &[0x7f; 196]),
         (&[], &[1]),
         (&[1], &[]),
-    ] {
+    ];
+    if iwarp(&peer) {
+        cases.push((&[0xff; 251], &[0x7f; 251]));
+    }
+    for (question, answer) in cases {
         let client = ask(&peer, &port, &cfg).connect(Some(question)).unwrap();
         let request = next(&endpoint, &cfg);
         assert!(request.is_incoming());
@@ -77,7 +63,7 @@ fn private_data_that_do_not_fit_are_refused() {
             "{err:?}"
         );
     };
-    let (ask_most, answer_most) = if iwarp(&peer) { (255, 255) } else { (56, 196) };
+    let (ask_most, answer_most) = if iwarp(&peer) { (251, 251) } else { (56, 196) };
     too_long(ask(&peer, &port, &cfg).connect(Some(&vec![1; ask_most + 1])));
     assert!(endpoint.try_next_request(&cfg).unwrap().is_none());
 
@@ -86,8 +72,11 @@ fn private_data_that_do_not_fit_are_refused() {
     too_long(next(&endpoint, &cfg).connect(Some(&vec![1; answer_most + 1])));
     rejected(&client);
 
+    let reject_most = if iwarp(&peer) { 251 } else { 148 };
     let client = ask(&peer, &port, &cfg).connect(None).unwrap();
-    let err = next(&endpoint, &cfg).reject(Some(&[1; 256])).unwrap_err();
+    let err = next(&endpoint, &cfg)
+        .reject(Some(&vec![1; reject_most + 1]))
+        .unwrap_err();
     assert!(matches!(
         err,
         Error::TooLong {
@@ -97,6 +86,18 @@ fn private_data_that_do_not_fit_are_refused() {
     ));
     rejected(&client);
     takes_the_next(&peer, &endpoint, &port);
+}
+
+#[test]
+fn the_longest_private_data_of_a_rejection_arrive() {
+    let peer = device!();
+    let (endpoint, port) = listen(&peer);
+    let cfg = ConnCfg::new();
+    let why = vec![0x5a; if iwarp(&peer) { 251 } else { 148 }];
+    let client = ask(&peer, &port, &cfg).connect(None).unwrap();
+    next(&endpoint, &cfg).reject(Some(&why)).unwrap();
+    let (_, private_data) = rejected(&client);
+    assert_private_data(&peer, &private_data, &why);
 }
 
 #[test]
@@ -226,112 +227,6 @@ fn requests_that_cannot_be_served_are_rejected() {
 }
 
 #[test]
-fn nobody_listens_there() {
-    let peer = device!();
-    // A port that was free a moment ago.
-    let (endpoint, port) = listen(&peer);
-    endpoint.close().unwrap();
-    let outcome = ask(&peer, &port, &ConnCfg::new())
-        .connect(None)
-        .and_then(|conn| conn.wait_established(LONG));
-    let err = outcome.unwrap_err();
-    let refused = match &err {
-        Error::Connection { event, .. } => *event == CmEventKind::REJECTED,
-        // iWARP may know at once: it is TCP's answer.
-        Error::Provider { source, .. } => {
-            iwarp(&peer) && source.raw_os_error() == Some(libc::ECONNREFUSED)
-        }
-        _ => false,
-    };
-    assert!(refused, "{err:?}");
-    assert_eq!(err.code(), rpma::code::PROVIDER);
-    let err = Connection::open(&peer, &addr(), &port, &ConnCfg::new().timeout(LONG), None);
-    assert!(
-        matches!(err, Err(Error::Connection { .. } | Error::Provider { .. })),
-        "{err:?}"
-    );
-}
-
-/// An address on the device's network that belongs to nobody.
-fn nobody() -> Option<String> {
-    if on_standin() {
-        return Some("198.51.100.7".to_owned());
-    }
-    let address: std::net::Ipv4Addr = addr().parse().ok()?;
-    let [a, b, c, d] = address.octets();
-    Some(format!("{a}.{b}.{c}.{}", if d == 99 { 98 } else { 99 }))
-}
-
-/// `call` must fail within its time, or a little later on a slow machine, by a timeout or by what the kernel found.
-fn fails_in_time<T: std::fmt::Debug>(time: Duration, call: impl FnOnce() -> Result<T, Error>) {
-    let start = Instant::now();
-    let err = call().unwrap_err();
-    let took = start.elapsed();
-    assert!(
-        took < time + Duration::from_secs(5),
-        "{took:?} for {time:?}: {err}"
-    );
-    match err {
-        Error::TimedOut { after, .. } => {
-            assert_eq!(after, time);
-            assert!(took >= time, "{took:?} for {time:?}");
-        }
-        Error::Connection { .. } => {}
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn an_address_that_does_not_answer() {
-    let peer = device!();
-    let Some(nobody) = nobody() else {
-        skip!("{} is no IPv4 address", addr());
-    };
-    for millis in [1, 150, 1200] {
-        let time = Duration::from_millis(millis);
-        let cfg = ConnCfg::new().timeout(time);
-        fails_in_time(time, || ConnRequest::new(&peer, &nobody, "7204", &cfg));
-        fails_in_time(time, || {
-            Connection::open(&peer, &nobody, "7204", &cfg, None)
-        });
-    }
-}
-
-#[test]
-fn a_peer_that_does_not_answer() {
-    let peer = device!();
-    let (endpoint, port) = listen(&peer);
-    let cfg = ConnCfg::new();
-    let time = Duration::from_millis(300);
-    // The kernel has the request, and nobody takes it.
-    let client = ask(&peer, &port, &cfg).connect(None).unwrap();
-    fails_in_time(time, || client.wait_established(time));
-    // The time that was over took nothing away.
-    let server = next(&endpoint, &cfg).connect(None).unwrap();
-    client.wait_established(LONG).unwrap();
-    client.wait_established(Duration::ZERO).unwrap();
-    server.wait_established(LONG).unwrap();
-    let open = || Connection::open(&peer, &addr(), &port, &cfg.clone().timeout(time), None);
-    if iwarp(&peer) {
-        // soft-iWARP gives an id back only when its own ten seconds for an answer are over.
-        let err = open().unwrap_err();
-        assert!(matches!(err, Error::TimedOut { after, .. } if after == time));
-    } else {
-        fails_in_time(time, open);
-    }
-    // The one that gave up: either its request is gone as well, or accepting it comes to nothing.
-    if let Some(request) = endpoint
-        .next_request_timeout(&cfg, Duration::from_millis(200))
-        .unwrap()
-    {
-        if let Ok(conn) = request.connect(None) {
-            conn.wait_established(LONG).unwrap_err();
-        }
-    }
-    takes_the_next(&peer, &endpoint, &port);
-}
-
-#[test]
 fn a_peer_that_gives_up_before_it_is_accepted() {
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -344,170 +239,6 @@ fn a_peer_that_gives_up_before_it_is_accepted() {
         assert!(matches!(err, Error::Connection { .. }), "{err:?}");
     }
     takes_the_next(&peer, &endpoint, &port);
-}
-
-#[test]
-fn names_that_lead_nowhere() {
-    let peer = device!();
-    let cfg = ConnCfg::new();
-    for (node, service) in [
-        ("256.1.1.1", "7204"),
-        ("no such host", "7204"),
-        ("192.168.77.1\0", "7204"),
-        (&*addr(), "no-such-service"),
-        (&*addr(), "72 04"),
-    ] {
-        for err in [
-            ConnRequest::new(&peer, node, service, &cfg).unwrap_err(),
-            Connection::open(&peer, node, service, &cfg, None).unwrap_err(),
-            Endpoint::listen(&peer, node, service).unwrap_err(),
-        ] {
-            assert!(
-                matches!(&err, Error::Resolve { node: n, .. } if n == node),
-                "{err:?}"
-            );
-            assert!(err.to_string().contains(&format!("{node:?}")), "{err}");
-        }
-    }
-    for err in [
-        Peer::local("256.1.1.1").unwrap_err(),
-        Peer::remote("256.1.1.1").unwrap_err(),
-    ] {
-        assert!(matches!(err, Error::Resolve { .. }), "{err:?}");
-    }
-}
-
-#[test]
-fn addresses_that_belong_to_no_device() {
-    let peer = device!();
-    let foreign = "203.0.113.7";
-    let err = Peer::local(foreign).unwrap_err();
-    assert!(
-        matches!(&err, Error::NoDevice { address, .. } if address == foreign),
-        "{err:?}"
-    );
-    assert!(err.to_string().contains("rdma link"), "{err}");
-    let err = Endpoint::listen(&peer, foreign, "7204").unwrap_err();
-    assert!(
-        matches!(
-            err,
-            Error::Provider {
-                call: "rdma_bind_addr",
-                ..
-            }
-        ),
-        "{err:?}"
-    );
-    let err = ConnRequest::new(&peer, foreign, "7204", &ConnCfg::new()).unwrap_err();
-    assert_eq!(err.code(), rpma::code::PROVIDER, "{err:?}");
-    for unspecified in ["0.0.0.0", "::"] {
-        let err = Peer::local(unspecified).unwrap_err();
-        assert!(
-            matches!(
-                err,
-                Error::InvalidArgument {
-                    argument: "address",
-                    ..
-                }
-            ),
-            "{err:?}"
-        );
-    }
-    if !on_standin() {
-        let err = Peer::local("127.0.0.1").unwrap_err();
-        assert!(matches!(err, Error::NoDevice { .. }), "{err:?}");
-        assert!(err.to_string().contains("127.0.0.1"), "{err}");
-    }
-    let err = Peer::device("no_such_device0").unwrap_err();
-    assert!(matches!(err, Error::NoDevice { .. }), "{err:?}");
-}
-
-#[test]
-fn a_device_can_be_found_in_three_ways() {
-    let peer = device!();
-    let name = peer.device_name();
-    let listed = rpma::devices().unwrap();
-    assert!(
-        listed.iter().any(|device| device.name == name),
-        "{listed:?}"
-    );
-    for other in [Peer::remote(&addr()).unwrap(), Peer::device(&name).unwrap()] {
-        assert_eq!(other.device_name(), name);
-        assert_eq!(other.capabilities(), peer.capabilities());
-        let cfg = ConnCfg::new();
-        pair_of(&peer, &cfg, &other, &cfg);
-        pair_of(&other, &cfg, &peer, &cfg);
-    }
-}
-
-#[test]
-fn a_port_is_listened_on_once() {
-    let peer = device!();
-    let (endpoint, port) = listen(&peer);
-    let err = Endpoint::listen(&peer, &addr(), &port).unwrap_err();
-    assert_eq!(err.raw_os_error(), Some(libc::EADDRINUSE), "{err:?}");
-    assert_eq!(endpoint.peer().device_name(), peer.device_name());
-    drop(endpoint);
-    let cfg = EndpointCfg::new().backlog(4);
-    let endpoint = Endpoint::listen_with(&peer, &addr(), &port, &cfg).unwrap();
-    takes_the_next(&peer, &endpoint, &port);
-}
-
-#[test]
-fn an_endpoint_on_any_address() {
-    let peer = device!();
-    let endpoint = Endpoint::listen(&peer, "0.0.0.0", "0").unwrap();
-    let port = endpoint.local_addr().unwrap().port().to_string();
-    takes_the_next(&peer, &endpoint, &port);
-}
-
-#[test]
-fn the_other_address_family() {
-    let peer = device!();
-    let Some(address) = std::env::var("RPMA_TEST_ADDR6")
-        .ok()
-        .filter(|addr| !addr.is_empty())
-    else {
-        skip!("RPMA_TEST_ADDR6 names no IPv6 address of the device");
-    };
-    let six = Peer::local(&address).unwrap();
-    let endpoint = Endpoint::listen(&peer, &address, "0").unwrap();
-    let port = endpoint.local_addr().unwrap().port().to_string();
-    let cfg = ConnCfg::new().timeout(LONG);
-    // From a peer on the IPv4 address of the same device, too.
-    for peer in [&six, &peer] {
-        let client = ConnRequest::new(peer, &address, &port, &cfg).unwrap();
-        let client = client.connect(Some(b"six")).unwrap();
-        let request = next(&endpoint, &cfg);
-        assert_private_data(peer, request.private_data(), b"six");
-        let server = request.connect(None).unwrap();
-        client.wait_established(LONG).unwrap();
-        assert_eq!(client.peer_addr().unwrap().ip().to_string(), address);
-        assert_eq!(server.local_addr().unwrap().ip().to_string(), address);
-    }
-}
-
-#[test]
-fn addresses_of_both_ends_are_known() {
-    let peer = device!();
-    let (endpoint, port) = listen(&peer);
-    let cfg = ConnCfg::new();
-    let request = ask(&peer, &port, &cfg);
-    assert_eq!(
-        request.peer_addr().unwrap().to_string(),
-        format!("{}:{port}", addr())
-    );
-    let client = request.connect(None).unwrap();
-    let request = next(&endpoint, &cfg);
-    assert_eq!(
-        request.local_addr().unwrap().to_string(),
-        format!("{}:{port}", addr())
-    );
-    let server = request.connect(None).unwrap();
-    client.wait_established(LONG).unwrap();
-    assert_eq!(server.peer_addr().unwrap().ip().to_string(), addr());
-    assert_eq!(client.peer_addr(), server.local_addr());
-    assert_eq!(client.peer().device_name(), peer.device_name());
 }
 
 #[test]
@@ -573,6 +304,56 @@ fn open_is_all_of_it_in_one_call() {
         );
         server.join().unwrap();
     });
+}
+
+#[test]
+fn accept_is_all_of_it_in_one_call() {
+    let peer = device!();
+    let (endpoint, port) = listen(&peer);
+    let cfg = ConnCfg::new().timeout(LONG);
+    std::thread::scope(|scope| {
+        let client =
+            scope.spawn(|| Connection::open(&peer, &addr(), &port, &cfg, Some(b"open")).unwrap());
+        let server = endpoint.accept(&cfg, Some(b"sesame")).unwrap();
+        let client = client.join().unwrap();
+        assert_private_data(&peer, server.private_data(), b"open");
+        assert_private_data(&peer, client.private_data(), b"sesame");
+        assert_eq!(
+            server.try_next_event().unwrap(),
+            None,
+            "ESTABLISHED was taken"
+        );
+    });
+    // What cannot be accepted is rejected, and the next one is taken.
+    let client = ask(&peer, &port, &cfg).connect(None).unwrap();
+    endpoint.accept(&cfg, Some(&[0; 256])).unwrap_err();
+    rejected(&client);
+    takes_the_next(&peer, &endpoint, &port);
+}
+
+#[test]
+fn a_shared_receive_queue_of_another_peer_is_refused() {
+    let (peer, other) = (device!(), device!());
+    let srq = Srq::new(&other, &SrqCfg::new()).unwrap();
+    let foreign = ConnCfg::new().srq(&srq);
+    let refused = |err: Error| {
+        assert!(
+            matches!(
+                err,
+                Error::InvalidArgument {
+                    argument: "srq",
+                    ..
+                }
+            ),
+            "{err:?}"
+        );
+    };
+    refused(ConnRequest::new(&peer, &addr(), "7204", &foreign).unwrap_err());
+    let (endpoint, port) = listen(&peer);
+    let client = ask(&peer, &port, &ConnCfg::new()).connect(None).unwrap();
+    refused(endpoint.next_request_timeout(&foreign, LONG).unwrap_err());
+    rejected(&client);
+    takes_the_next(&peer, &endpoint, &port);
 }
 
 #[test]

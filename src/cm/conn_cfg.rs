@@ -133,7 +133,8 @@ impl ConnCfg {
     /// Receives come from this shared receive queue. Default: from the connection's own.
     ///
     /// A shared receive queue that has a completion queue replaces the connection's receive CQ, whatever
-    /// [`rcq_size`](Self::rcq_size) says.
+    /// [`rcq_size`](Self::rcq_size) says. It must be of the connection's own [`Peer`](crate::Peer): a connection of another one is refused,
+    /// since the device would look for its memory in the wrong protection domain.
     #[doc(alias = "rpma_conn_cfg_set_srq")]
     pub fn srq(mut self, srq: &Srq) -> Self {
         self.srq = Some(srq.clone());

@@ -9,6 +9,7 @@ use super::{
     addr::{self, Address},
     channel::EventChannel,
     conn_cfg::ConnCfg,
+    connection::Connection,
     event::{CmEventKind, RawEvent},
     id::Id,
     request::ConnRequest,
@@ -105,6 +106,18 @@ impl Endpoint {
                 return Ok(request);
             }
         }
+    }
+
+    /// Waits for the next request, accepts it with `private_data` and waits until the connection is established, for [`ConnCfg::timeout`] at
+    /// most: [`next_request`](Self::next_request), [`ConnRequest::connect`] and [`Connection::wait_established`] in one call, for servers that have
+    /// nothing to do in between.
+    ///
+    /// # Errors
+    /// Those of the three. What failed is that one connection; the endpoint goes on.
+    pub fn accept(&self, cfg: &ConnCfg, private_data: Option<&[u8]>) -> Result<Connection> {
+        let conn = self.next_request(cfg)?.connect(private_data)?;
+        conn.wait_established(cfg.timeout)?;
+        Ok(conn)
     }
 
     /// Waits for the next request, `timeout` at most; `None` when there was none. Errors as [`next_request`](Self::next_request).

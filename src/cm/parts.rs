@@ -41,6 +41,16 @@ impl Parts {
         private_data: Option<Box<[u8]>>,
     ) -> std::result::Result<Self, (Id, Error)> {
         let made = (|| {
+            if cfg
+                .srq
+                .as_ref()
+                .is_some_and(|srq| srq.peer().tag() != peer.tag())
+            {
+                return Err(Error::invalid(
+                    "srq",
+                    "belongs to another Peer than the connection",
+                ));
+            }
             let scratch = peer.scratch()?;
             let context = peer.pd().context();
             let max_message = context.max_message_size(id.port().max(1))?;

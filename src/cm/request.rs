@@ -137,7 +137,7 @@ impl ConnRequest {
     }
 
     /// Asks the peer for the connection, or accepts the one that it asked for, with private data for it (at most 56 bytes in a request and
-    /// 196 in an answer on InfiniBand and RoCE, 255 on iWARP). Does not wait: the outcome comes as an event; see
+    /// 196 in an answer on InfiniBand and RoCE, 251 on iWARP). Does not wait: the outcome comes as an event; see
     /// [`Connection::wait_established`].
     ///
     /// # Errors
@@ -147,7 +147,10 @@ impl ConnRequest {
     pub fn connect(mut self, private_data: Option<&[u8]>) -> Result<Connection> {
         let private_data = private_data.unwrap_or_default();
         let (limit, limited_by) = match (self.parts.iwarp(), self.role) {
-            (true, _) => (255, "the connection manager's private data"),
+            (true, _) => (
+                IWARP_PRIVATE_DATA,
+                "the private data of an iWARP connection",
+            ),
             (false, Role::Active) => (56, "the private data of a request"),
             (false, Role::Passive) => (196, "the private data of an answer"),
         };
@@ -171,7 +174,7 @@ impl ConnRequest {
         Ok(Connection::new(parts, passive, deadline, timeout))
     }
 
-    /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand and RoCE). An outgoing request is forgotten.
+    /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand and RoCE, 251 on iWARP). An outgoing request is forgotten.
     ///
     /// # Errors
     /// [`Error::TooLong`] for private data that do not fit (the request is then rejected without), and what `rdma_reject(3)` says.
@@ -181,7 +184,11 @@ impl ConnRequest {
             return Ok(());
         }
         let private_data = private_data.unwrap_or_default();
-        let limit = if self.parts.iwarp() { 255 } else { 148 };
+        let limit = if self.parts.iwarp() {
+            IWARP_PRIVATE_DATA
+        } else {
+            148
+        };
         check_private_data(private_data, limit, "the private data of a rejection")?;
         self.pending = false;
         self.parts.id.reject(private_data)?;
@@ -293,6 +300,10 @@ fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> R
     expect(&id, CmEventKind::ROUTE_RESOLVED, deadline)?.ok_or_else(timed_out)?;
     Ok(id)
 }
+
+/// The connection manager counts private data in a byte, and MPA's enhanced handshake (RFC 6581) puts 4 bytes of read depths before
+/// them: longer ones are accepted, and the connection is then never made.
+const IWARP_PRIVATE_DATA: usize = 251;
 
 /// What the kernel is told where there is no deadline.
 const FOREVER: Duration = Duration::from_secs(3600);

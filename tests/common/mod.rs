@@ -104,6 +104,24 @@ pub fn next(endpoint: &Endpoint, cfg: &ConnCfg) -> ConnRequest {
         .expect("a request in time")
 }
 
+/// A transport may pad private data with zeros (RoCE and InfiniBand do); it never changes or cuts them.
+pub fn assert_private_data(peer: &Peer, got: &[u8], sent: &[u8]) {
+    assert!(got.starts_with(sent), "{got:x?} is not {sent:x?}");
+    assert!(got[sent.len()..].iter().all(|&byte| byte == 0), "{got:x?}");
+    if iwarp(peer) {
+        assert_eq!(got.len(), sent.len());
+    }
+}
+
+/// Requests, takes and accepts again: the endpoint has lost nothing.
+pub fn takes_the_next(peer: &Peer, endpoint: &Endpoint, port: &str) {
+    let cfg = ConnCfg::new();
+    let client = ask(peer, port, &cfg).connect(None).unwrap();
+    let server = next(endpoint, &cfg).connect(None).unwrap();
+    client.wait_established(LONG).unwrap();
+    server.wait_established(LONG).unwrap();
+}
+
 /// Is it iWARP, which has no immediate data, no atomics and no flush?
 pub fn iwarp(peer: &Peer) -> bool {
     peer.capabilities().transport.is_iwarp()
