@@ -191,10 +191,8 @@ unsafe fn call(h: &mut Handles, ctx: Handle, memory: &mut [u8], step: &[u8]) -> 
             26 | 27 => {
                 let data = PrivateData { ptr: step.as_ptr().cast(), len: step[7] % 9 };
                 let data: *const PrivateData = if flags & 1 == 1 { null() } else { &data };
-                let mut req = std::mem::replace(&mut h.req[other].0, null_mut());
-                let code = make!(conn, |to| rpma_conn_req_connect(&mut req, data.cast(), to));
-                // Where the place was taken, the request is as it was.
-                h.req[other].0 = req;
+                let req: *mut Handle = &mut h.req[other].0;
+                let code = make!(conn, |to| rpma_conn_req_connect(req, data.cast(), to));
                 nonblocking(h.conn[at].0, rpma_conn_get_event_fd);
                 code
             }
