@@ -25,9 +25,11 @@ const INFALLIBLE: [&str; 18] = [
 ];
 
 /// Those that can fail, which some scenario has to make fail.
-pub fn used() -> Vec<String> {
+///
+/// `crate_src` is the folder of the crate's source.
+pub fn used(crate_src: &Path) -> Vec<String> {
     let mut names = imported();
-    names.extend(in_source());
+    names.extend(in_source(crate_src));
     names
         .into_iter()
         .map(|name| match name.as_str() {
@@ -71,9 +73,9 @@ fn imported() -> BTreeSet<String> {
 }
 
 /// What the crate's source calls through `ffi`. EFA's part has a device and tests of its own.
-fn in_source() -> BTreeSet<String> {
+fn in_source(crate_src: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut folders = vec![crate_src.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("the source of the crate") {
             let path = entry.expect("an entry").path();
@@ -109,6 +111,7 @@ fn in_source() -> BTreeSet<String> {
             }
         }
     }
+    assert!(names.len() > 20, "the source calls more: {names:?}");
     names
 }
 

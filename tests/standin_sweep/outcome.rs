@@ -21,7 +21,7 @@ pub fn judge(call: &str, errno: i32, errors: &[Error]) -> Option<&'static str> {
 }
 
 /// Is it a failure that the crate makes up for, or can tell by its log only?
-fn made_up_for(call: &str, errno: i32) -> bool {
+pub fn made_up_for(call: &str, errno: i32) -> bool {
     let refused = matches!(errno, libc::EINVAL | libc::EOPNOTSUPP);
     match call {
         // In a drop: an acknowledgement or a rejection that fails leaves nobody to tell.
@@ -64,7 +64,7 @@ fn names(err: &Error, call: &str, errno: i32) -> bool {
 }
 
 /// Other names that the crate has for a call: C's macros choose between the first and the second.
-fn aliases(call: &str) -> &'static [&'static str] {
+pub fn aliases(call: &str) -> &'static [&'static str] {
     match call {
         "ibv_reg_mr_iova2" | "ibv_reg_mr_iova" => &["ibv_reg_mr"],
         // The crate names the operation.
