@@ -99,12 +99,14 @@ pub fn title_of(key: &str) -> &str {
 /// An opponent's name in the results, its name in print, and the colour of its marks.
 const OPPONENTS: &[(&str, &str, (u8, u8, u8))] = &[
     ("rpma", "rpma", (0x2f, 0x81, 0xf7)),
-    ("rpma-c", "librpma.so.0 of rpma", (0x1b, 0x9e, 0x9e)),
+    ("rpma-calls", "rpma, a call each", (0x6f, 0x9f, 0xd0)),
+    ("rpma-capi", "librpma.so.0 of rpma", (0x1b, 0x9e, 0x9e)),
     ("librpma", "librpma 1.3", (0xe0, 0x7b, 0x39)),
     ("raw", "by hand in C", (0x8b, 0x94, 0x9e)),
     ("raw-chained", "by hand in C, one list", (0x6e, 0x8f, 0x3c)),
     ("perftest", "perftest", (0xa3, 0x71, 0xd0)),
     ("sideway", "sideway", (0xd0, 0x5c, 0x9a)),
+    ("sideway-extended", "sideway, extended", (0xb0, 0x70, 0x90)),
     ("ibverbs", "ibverbs", (0xc0, 0x9a, 0x20)),
 ];
 
