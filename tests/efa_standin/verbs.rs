@@ -6,7 +6,10 @@ use std::{
     cell::{Cell, RefCell},
     ffi::{c_char, c_int, c_uint, c_void},
     io::{Read, Write},
-    os::{fd::AsRawFd, unix::net::UnixStream},
+    os::{
+        fd::{FromRawFd, IntoRawFd},
+        unix::net::UnixStream,
+    },
     ptr,
 };
 
@@ -33,18 +36,30 @@ pub fn send_event() {
     EVENTS.with_borrow_mut(|events| events.as_mut().unwrap().write_all(&[1]).unwrap());
 }
 
+/// The one device; nobody writes to it.
+struct Device(ffi::ibv_device);
+
+// SAFETY: it is read only.
+unsafe impl Sync for Device {}
+
+// SAFETY: all-zero bytes are a value of the struct.
+static DEVICE: Device = Device(unsafe { std::mem::zeroed() });
+
+type List = [*mut ffi::ibv_device; 2];
+
 #[unsafe(no_mangle)]
 extern "C" fn ibv_get_device_list(len: *mut c_int) -> *mut *mut ffi::ibv_device {
-    // SAFETY: all-zero bytes are a value of the struct; `len` is the caller's.
-    unsafe {
-        *len = 1;
-        let device: ffi::ibv_device = std::mem::zeroed();
-        Box::leak(Box::new([Box::into_raw(Box::new(device)), ptr::null_mut()])).as_mut_ptr()
-    }
+    // SAFETY: `len` is the caller's.
+    unsafe { *len = 1 };
+    let list: List = [(&raw const DEVICE.0).cast_mut(), ptr::null_mut()];
+    Box::into_raw(Box::new(list)).cast()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn ibv_free_device_list(_: *mut *mut ffi::ibv_device) {}
+extern "C" fn ibv_free_device_list(list: *mut *mut ffi::ibv_device) {
+    // SAFETY: it is one that `ibv_get_device_list` gave.
+    drop(unsafe { Box::from_raw(list.cast::<List>()) });
+}
 
 #[unsafe(no_mangle)]
 extern "C" fn ibv_get_device_name(_: *mut ffi::ibv_device) -> *const c_char {
@@ -63,8 +78,10 @@ extern "C" fn ibv_open_device(device: *mut ffi::ibv_device) -> *mut ffi::ibv_con
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn ibv_close_device(_: *mut ffi::ibv_context) -> c_int {
+extern "C" fn ibv_close_device(context: *mut ffi::ibv_context) -> c_int {
     add(&OPEN_DEVICES, -1);
+    // SAFETY: it is one that `ibv_open_device` gave.
+    drop(unsafe { Box::from_raw(context) });
     0
 }
 
@@ -82,18 +99,18 @@ extern "C" fn ibv_create_comp_channel(
     add(&OPEN_CHANNELS, 1);
     let (reader, writer) = UnixStream::pair().unwrap();
     EVENTS.set(Some(writer));
-    let fd = reader.as_raw_fd();
-    Box::leak(Box::new(reader));
     Box::into_raw(Box::new(ffi::ibv_comp_channel {
         context,
-        fd,
+        fd: reader.into_raw_fd(),
         refcnt: 0,
     }))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn ibv_destroy_comp_channel(_: *mut ffi::ibv_comp_channel) -> c_int {
+extern "C" fn ibv_destroy_comp_channel(channel: *mut ffi::ibv_comp_channel) -> c_int {
     add(&OPEN_CHANNELS, -1);
+    // SAFETY: it is one that `ibv_create_comp_channel` gave, and so is its fd.
+    unsafe { drop(UnixStream::from_raw_fd(Box::from_raw(channel).fd)) };
     0
 }
 
@@ -106,9 +123,7 @@ extern "C" fn ibv_get_cq_event(
     // SAFETY: the channel is open, its fd a socket.
     let mut reader = unsafe {
         *cq = ptr::dangling_mut();
-        std::mem::ManuallyDrop::new(<UnixStream as std::os::fd::FromRawFd>::from_raw_fd(
-            (*channel).fd,
-        ))
+        std::mem::ManuallyDrop::new(UnixStream::from_raw_fd((*channel).fd))
     };
     // Sets errno where nothing is there.
     if reader.read_exact(&mut [0]).is_ok() {
