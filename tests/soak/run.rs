@@ -1,0 +1,486 @@
+//! The course of a run: who is started when, what befalls whom, and what has to be true at the end.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Outcome,
+    board::{Board, Count, Mode},
+    format,
+    log::{self, Acks},
+    net::{self, Kind, Phase},
+    processes::{Process, Starter},
+    report,
+    rng::Rng,
+    sample::{self, Sample},
+    say, server, store,
+};
+
+/// The longest that a process may give no sign of life: a handshake with nobody and a wait for a completion are the longest steps.
+const WATCHDOG: Duration = Duration::from_secs(90);
+/// How long a client that is cut off for good may hold anything of the server's, besides the time that it may be silent.
+const FREED_WITHIN: Duration = Duration::from_secs(45);
+/// For everything to come to rest.
+const REST: Duration = Duration::from_secs(90);
+const PORT: &str = "7471";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// rxe or siw
+    #[arg(long)]
+    dev: String,
+    /// How long, the warm-up included; what is set up before and looked at after comes on top
+    #[arg(long, default_value_t = 3.0)]
+    minutes: f64,
+    /// Repeats the course of another run, as far as the machine lets it
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many clients work at a time
+    #[arg(long, default_value_t = 5)]
+    clients: u64,
+    /// How long a client may append nothing, in milliseconds
+    #[arg(long, default_value_t = 8000)]
+    idle: u64,
+    /// Write the table here, one row a line with a tab between name and value
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Do what must be noticed, so that the run fails
+    #[arg(long, value_enum, value_delimiter = ',')]
+    plant: Vec<Plant>,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Plant {
+    /// The server keeps a region whenever a client goes
+    Leak,
+    /// A byte of a committed record changes
+    Corruption,
+    /// A record is taken for acknowledged that is not there
+    Loss,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let seed = args.seed.unwrap_or_else(store::random);
+    say(format_args!(
+        "soak on {}: {} minutes, seed {seed}",
+        args.dev, args.minutes
+    ));
+    let folder = PathBuf::from(format!("/dev/shm/rpma-soak-{}", std::process::id()));
+    fs::create_dir(&folder)?;
+    net::set_up(&args.dev)?;
+    let result = Soak::start(args, seed, &folder).and_then(|mut soak| soak.course());
+    let _ = fs::remove_dir_all(&folder);
+    result
+}
+
+struct Soak<'a> {
+    args: &'a Args,
+    folder: PathBuf,
+    seed: u64,
+    rng: Rng,
+    board: Board,
+    starter: Starter,
+    server: Process,
+    clients: Vec<Option<Process>>,
+    lonely: Lonely,
+    flood: Option<Process>,
+    started: u64,
+    begin: Instant,
+    next_kill: Instant,
+    next_flood: Instant,
+    next_phase: Instant,
+    next_word: Instant,
+    phase: String,
+}
+
+/// The client that will be cut off for good.
+enum Lonely {
+    Nobody(Instant),
+    Works(Process, Instant),
+    CutOff(Process, Instant),
+}
+
+impl<'a> Soak<'a> {
+    fn start(args: &'a Args, seed: u64, folder: &Path) -> Outcome<Soak<'a>> {
+        let board = Board::create(&folder.join("board"))?;
+        let starter = Starter::new(folder, PORT)?;
+        // One log for each client, one for the lonely one, one for floods.
+        let slots = args.clients + 2;
+        let mut server_args: Vec<String> = ["--slots", &slots.to_string()].map(Into::into).into();
+        server_args.extend(["--idle".into(), args.idle.to_string()]);
+        if args.plant.contains(&Plant::Leak) {
+            server_args.push("--leak".into());
+        }
+        board.start_beat(server::BEAT);
+        let server = starter.start(net::SERVER, "server", server::BEAT, &server_args)?;
+        let now = Instant::now();
+        let mut soak = Soak {
+            args,
+            folder: folder.to_owned(),
+            seed,
+            rng: Rng::new(seed, 1000),
+            board,
+            starter,
+            server,
+            clients: (0..args.clients).map(|_| None).collect(),
+            lonely: Lonely::Nobody(now),
+            flood: None,
+            started: 0,
+            begin: now,
+            next_kill: now,
+            next_flood: now,
+            next_phase: now,
+            next_word: now,
+            phase: String::new(),
+        };
+        soak.wait_for("the server to listen", REST, |soak| {
+            Ok(soak.folder.join("listening").exists())
+        })?;
+        Ok(soak)
+    }
+
+    fn course(&mut self) -> Outcome {
+        let whole = Duration::from_secs_f64(self.args.minutes * 60.0);
+        let warm_up = whole / 4;
+        self.go(warm_up)?;
+        let before = self.rest()?;
+        self.plant_corruption()?;
+        self.go(whole - warm_up)?;
+        let after = self.rest()?;
+        let took = self.begin.elapsed();
+        self.plant_loss()?;
+        let mut problems = self.check_logs()?;
+        self.board.set_mode(Mode::Quit);
+        self.server.wait(REST)?;
+        let left = sample::resources()?;
+        let head = [
+            ("device", self.args.dev.clone()),
+            ("kernel", kernel()),
+            ("seed", self.seed.to_string()),
+            ("seconds", took.as_secs().to_string()),
+        ];
+        let rows = report::rows(&head, &self.board, &before, &after);
+        say(format_args!("\n{}", report::print(&rows)));
+        if let Some(path) = &self.args.report {
+            fs::write(path, report::tabs(&rows))?;
+        }
+        problems.extend(
+            after
+                .grown(&before)
+                .into_iter()
+                .map(|grown| format!("LEAK: {grown}")),
+        );
+        for (name, n) in left {
+            // What the kernel itself has on a device is none of these.
+            if n > 0
+                && ["ctx", "cm_id", "srq"]
+                    .iter()
+                    .any(|kind| name.ends_with(kind))
+            {
+                problems.push(format!("LEAK: {name} {n} when the server had ended"));
+            }
+        }
+        problems.extend(self.never_happened());
+        if !problems.is_empty() {
+            return Err(problems.join("; ").into());
+        }
+        say(
+            "soak: every acknowledged record is there, whole and in sequence; nothing was left: all is well",
+        );
+        Ok(())
+    }
+
+    /// A run in which nothing happened shows nothing.
+    fn never_happened(&self) -> Option<String> {
+        let mut must = vec![Count::Acknowledged, Count::Connections, Count::ReadBack];
+        if self.args.minutes >= 2.0 {
+            must.extend([
+                Count::Recovered,
+                Count::Kills,
+                Count::Floods,
+                Count::Rejected,
+                Count::FencedSilent,
+                Count::Broken,
+                Count::CutForGood,
+            ]);
+        }
+        must.retain(|count| self.board.get(*count) == 0);
+        (!must.is_empty()).then(|| format!("never seen: {must:?}"))
+    }
+
+    /// Lets everything happen, for so long.
+    fn go(&mut self, time: Duration) -> Outcome {
+        self.board.set_mode(Mode::Run);
+        let now = Instant::now();
+        self.next_kill = now + Duration::from_secs(5);
+        self.next_flood = now + Duration::from_secs(3);
+        self.next_phase = now;
+        let until = now + time;
+        while Instant::now() < until {
+            self.step()?;
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Outcome {
+        self.watch()?;
+        let now = Instant::now();
+        for slot in 0..self.clients.len() {
+            if self.clients[slot].is_none() {
+                self.clients[slot] = Some(self.client(net::CLIENTS, slot as u64, false)?);
+            }
+        }
+        if now >= self.next_phase {
+            let phase = match self.phase.is_empty() {
+                true => Phase::calm(),
+                false => Phase::random(&mut self.rng),
+            };
+            phase.begin()?;
+            self.board.add(Count::Phases, 1);
+            match phase.kind {
+                Kind::Weather => {}
+                Kind::CutBoth => self.board.add(Count::CutBoth, 1),
+                Kind::CutOneWay => self.board.add(Count::CutOneWay, 1),
+            }
+            self.phase = phase.name;
+            self.next_phase = now + phase.lasts;
+        }
+        if now >= self.next_kill {
+            let victim = self.rng.in_range(0..self.clients.len() as u64) as usize;
+            if let Some(victim) = self.clients[victim].take() {
+                victim.kill()?;
+                self.board.add(Count::Kills, 1);
+            }
+            self.next_kill = now + self.rng.millis(1000..8000);
+        }
+        if now >= self.next_flood && self.flood.is_none() {
+            self.flood = Some(self.start_flood()?);
+            self.next_flood = now + self.rng.millis(8000..20_000);
+        }
+        self.lonely(now)?;
+        if now >= self.next_word {
+            self.next_word = now + Duration::from_secs(15);
+            let get = |count| self.board.get(count);
+            say(format_args!(
+                "{:5} s: {} records, {} connections, {} kills, {} floods, {} silent; network: {}",
+                self.begin.elapsed().as_secs(),
+                get(Count::Acknowledged),
+                get(Count::Connections),
+                get(Count::Kills),
+                get(Count::Floods),
+                get(Count::Silent),
+                self.phase
+            ));
+        }
+        Ok(())
+    }
+
+    /// Has anybody failed, or does anybody hang?
+    fn watch(&mut self) -> Outcome {
+        if self.server.ended()? {
+            return Err("the server ended".into());
+        }
+        self.server.check_beat(&self.board, WATCHDOG)?;
+        for place in &mut self.clients {
+            if let Some(client) = place {
+                match client.ended()? {
+                    true => *place = None,
+                    false => client.check_beat(&self.board, WATCHDOG)?,
+                }
+            }
+        }
+        if let Some(flood) = &mut self.flood {
+            match flood.ended()? {
+                true => self.flood = None,
+                false => flood.check_beat(&self.board, WATCHDOG)?,
+            }
+        }
+        match &mut self.lonely {
+            Lonely::Nobody(_) => {}
+            Lonely::Works(client, _) | Lonely::CutOff(client, _) => match client.ended()? {
+                true => self.lonely = Lonely::Nobody(Instant::now()),
+                false => client.check_beat(&self.board, WATCHDOG)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn lonely_slot(&self) -> u64 {
+        self.args.clients
+    }
+
+    /// Starts the lonely client, cuts it off for good once it has worked for some time, sees that the server holds nothing of it soon.
+    fn lonely(&mut self, now: Instant) -> Outcome {
+        let slot = self.lonely_slot();
+        self.lonely = match std::mem::replace(&mut self.lonely, Lonely::Nobody(now)) {
+            Lonely::Nobody(from) if now >= from => {
+                net::mend()?;
+                let client = self.client(net::LONELY, slot, true)?;
+                Lonely::Works(client, now + self.rng.millis(4000..12_000))
+            }
+            Lonely::Works(client, until) if now >= until && self.board.is_live(slot) => {
+                net::cut_off()?;
+                self.board.add(Count::CutForGood, 1);
+                Lonely::CutOff(client, now)
+            }
+            Lonely::CutOff(client, since) => {
+                if self.board.is_live(slot) {
+                    if since.elapsed() > Duration::from_millis(self.args.idle) + FREED_WITHIN {
+                        return Err(
+                            "the server still holds what a client had that was cut off".into()
+                        );
+                    }
+                    Lonely::CutOff(client, since)
+                } else {
+                    let held = since.elapsed().as_millis() as u64;
+                    self.board.raise(Count::LongestHold, held);
+                    client.kill()?;
+                    Lonely::Nobody(now + self.rng.millis(1000..5000))
+                }
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    fn client(&mut self, host: net::Host, slot: u64, steady: bool) -> Outcome<Process> {
+        let seed = self.next_seed();
+        let mut args = vec!["--slot".into(), slot.to_string(), "--seed".into(), seed];
+        if steady {
+            args.push("--steady".into());
+        }
+        self.board.start_beat(slot);
+        self.starter.start(host, "client", slot, &args)
+    }
+
+    fn start_flood(&mut self) -> Outcome<Process> {
+        let slot = self.lonely_slot() + 1;
+        let requests = self.rng.in_range(10..80).to_string();
+        let seed = self.next_seed();
+        let args = [
+            "--slot",
+            &slot.to_string(),
+            "--seed",
+            &seed,
+            "--requests",
+            &requests,
+        ];
+        self.board.add(Count::Floods, 1);
+        self.board.start_beat(slot);
+        let args = args.map(String::from);
+        self.starter.start(net::CLIENTS, "flood", slot, &args)
+    }
+
+    fn next_seed(&mut self) -> String {
+        self.started += 1;
+        (self.seed ^ self.started).to_string()
+    }
+
+    /// Everybody but the server goes, the network is well again; waits until nothing is held of anybody, and takes a sample.
+    fn rest(&mut self) -> Outcome<Sample> {
+        self.board.set_mode(Mode::Pause);
+        Phase::calm().begin()?;
+        net::mend()?;
+        self.phase.clear();
+        match std::mem::replace(&mut self.lonely, Lonely::Nobody(Instant::now())) {
+            Lonely::Nobody(_) => {}
+            Lonely::Works(client, _) | Lonely::CutOff(client, _) => client.kill()?,
+        }
+        self.wait_for("all clients to end", REST, |soak| {
+            Ok(soak.clients.iter().all(Option::is_none) && soak.flood.is_none())
+        })?;
+        let slots = self.lonely_slot() + 2;
+        self.wait_for("the server to let go", REST, |soak| {
+            Ok((0..slots).all(|slot| !soak.board.is_live(slot)))
+        })?;
+        // The kernel destroys some of it later than it says.
+        let mut last = Sample::take(self.server.pid())?;
+        let mut same = 0;
+        let start = Instant::now();
+        while same < 6 && start.elapsed() < REST {
+            self.watch()?;
+            sleep(Duration::from_millis(500));
+            let sample = Sample::take(self.server.pid())?;
+            same = match sample.resources == last.resources && sample.fds == last.fds {
+                true => same + 1,
+                false => 0,
+            };
+            last = sample;
+        }
+        say(format_args!(
+            "at rest: {}; {} fds, {} KiB",
+            last.held(),
+            last.fds,
+            last.rss
+        ));
+        Ok(last)
+    }
+
+    fn wait_for(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        is: impl Fn(&Self) -> Outcome<bool>,
+    ) -> Outcome {
+        let start = Instant::now();
+        while !is(self)? {
+            self.watch()?;
+            if start.elapsed() > patience {
+                return Err(format!("waited in vain for {what}").into());
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Nobody writes now: what is in the files is what there is. Gives what is wrong with them.
+    fn check_logs(&self) -> Outcome<Vec<String>> {
+        let mut problems = Vec::new();
+        for slot in 0..self.lonely_slot() + 2 {
+            let memory = store::open_read_only(&log::path(&self.folder, slot))?;
+            let acknowledged = Acks::open(&self.folder, slot)?.get()?;
+            let found = store::contents(&memory)?
+                .map_err(|damage| format!("DAMAGED: log {slot}: {damage}").into())
+                .and_then(|contents| log::accept(slot, &contents, acknowledged));
+            problems.extend(found.err().map(|problem| problem.to_string()));
+        }
+        Ok(problems)
+    }
+
+    /// A byte of a committed record changes.
+    fn plant_corruption(&self) -> Outcome {
+        if !self.args.plant.contains(&Plant::Corruption) {
+            return Ok(());
+        }
+        for slot in 0..=self.lonely_slot() {
+            let log = rpma::Memory::map_file(log::path(&self.folder, slot))?;
+            if store::contents(&log)??.records > 0 {
+                let at = format::RECORDS_AT + format::RECORD_HEADER as u64;
+                let mut byte = [0];
+                log.read_at(at, &mut byte)?;
+                log.write_at(at, &[byte[0] ^ 1])?;
+                return Ok(());
+            }
+        }
+        Err("no record to corrupt".into())
+    }
+
+    /// One record more is taken for acknowledged than any log can have.
+    fn plant_loss(&self) -> Outcome {
+        if self.args.plant.contains(&Plant::Loss) {
+            let acks = Acks::open(&self.folder, 0)?;
+            acks.set(acks.get()? + 2)?;
+        }
+        Ok(())
+    }
+}
+
+fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".into(), |release| release.trim().into())
+}
