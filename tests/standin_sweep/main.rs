@@ -1,4 +1,5 @@
-//! Fails every call into libibverbs and librdmacm once, one at a time, in every scenario, on the stand-in device of `ci/standin`.
+//! Fails every call into libibverbs and librdmacm, and every system call of the crate, once, one at a time, in every scenario, on the
+//! stand-in device of `ci/standin`.
 //!
 //! After each failure: the error names the call that failed (or the call is one whose failure is made up for); nothing panicked, nothing
 //! hung; no object, fd, mapping or byte of heap is left; the device saw no illegal use; and the same peer does the whole scenario again.
@@ -7,6 +8,7 @@ mod imports;
 mod outcome;
 mod scenarios;
 mod snapshot;
+mod system;
 mod watchdog;
 
 use std::{
@@ -30,6 +32,16 @@ const ERRNOS: [i32; 7] = [
     libc::EINTR,
     libc::EINVAL,
     libc::EOPNOTSUPP,
+    libc::EIO,
+];
+
+/// Errnos that system calls are made to fail with, besides EINTR.
+const SYSTEM_ERRNOS: [i32; 6] = [
+    libc::ENOMEM,
+    libc::EAGAIN,
+    libc::EMFILE,
+    libc::EINVAL,
+    libc::ENOSPC,
     libc::EIO,
 ];
 
@@ -84,7 +96,9 @@ impl Run {
 
     /// Runs the scenario; the errors that it met, the one that ended it last.
     fn go(&self, scenario: &Scenario) -> Result<Vec<Error>, String> {
-        let done = catch_unwind(AssertUnwindSafe(|| (scenario.run)(self)));
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            system::counted(|| (scenario.run)(self))
+        }));
         let mut errors = self.errors.take();
         match done {
             Err(_) => return Err("a panic".to_owned()),
@@ -107,9 +121,14 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// The calls that the scenario makes when nothing fails.
-    fn rehearse(&mut self, standin: &Standin, p: Personality, scenario: &Scenario) -> Vec<Call> {
-        let mut trace = Vec::new();
+    /// The calls that the scenario makes when nothing fails, and its system calls.
+    fn rehearse(
+        &mut self,
+        standin: &Standin,
+        p: Personality,
+        scenario: &Scenario,
+    ) -> (Vec<Call>, Vec<&'static str>) {
+        let mut trace = (Vec::new(), Vec::new());
         // The first rounds fill what is allocated once a process.
         for round in 0..4 {
             let label = format!("{p:?} {}: without a failure", scenario.name);
@@ -117,6 +136,7 @@ impl Sweep {
             reset(standin, p);
             standin.start_trace();
             let before = Snapshot::take(standin);
+            system::plan(None);
             let run = Run::new(*standin, p);
             let found = match run.go(scenario) {
                 Ok(errors) if errors.is_empty() => None,
@@ -124,7 +144,7 @@ impl Sweep {
             };
             drop(run);
             let left = before.left(&Snapshot::take(standin));
-            trace = standin.trace();
+            trace = (standin.trace(), system::trace());
             if round == 3 {
                 self.judge(standin, &label, found.or(left));
             }
@@ -142,66 +162,159 @@ impl Sweep {
         }
     }
 
-    /// Fails the `nth` call of the scenario. What is left is a leak only if it is left again the next time: some things are allocated
-    /// once a process.
-    fn fail(
-        &mut self,
-        standin: &Standin,
-        p: Personality,
-        scenario: &Scenario,
-        call: (u64, &Call),
-        errno: i32,
-        keep: bool,
-    ) {
+    /// Fails one call. What is left is a leak only if it is left again the next time: some things are allocated once a process.
+    fn fail(&mut self, failure: &Failure<'_>) {
         let known = self.problems.len();
-        self.fail_once(standin, p, scenario, call, errno, keep);
+        self.fail_once(failure);
         if self.problems.len() > known {
             self.problems.truncate(known);
-            self.fail_once(standin, p, scenario, call, errno, keep);
+            self.fail_once(failure);
         }
     }
 
-    fn fail_once(
-        &mut self,
-        standin: &Standin,
-        p: Personality,
-        scenario: &Scenario,
-        (nth, call): (u64, &Call),
-        errno: i32,
-        keep: bool,
-    ) {
+    fn fail_once(&mut self, failure: &Failure<'_>) {
+        let Failure {
+            standin,
+            p,
+            scenario,
+            system,
+            nth,
+            call,
+            errno,
+            keep,
+        } = *failure;
         let kept = if keep { ", kept" } else { "" };
-        let (name, function) = (scenario.name, &call.name);
-        let label = format!("{p:?} {name}: call {nth}, {function}, errno {errno}{kept}");
-        self.failures += 1;
-        self.failed.insert(call.name.clone());
+        let label = format!(
+            "{p:?} {}: call {nth}, {call}, errno {errno}{kept}",
+            scenario.name
+        );
         let _watched = Watchdog::watch(&label);
         reset(standin, p);
         standin.set(Knob::FailedDestroysFree, i64::from(!keep));
         let before = Snapshot::take(standin);
-        standin.fail_call_index_with(nth, errno);
+        match system {
+            true => system::plan(Some((nth, errno))),
+            false => standin.fail_call_index_with(nth, errno),
+        }
         let mut run = Run::new(*standin, p);
         let errors = run.go(scenario);
-        if standin.faults_fired() == 0 {
+        let fired = match system {
+            true => u64::from(system::fired()),
+            false => standin.faults_fired(),
+        };
+        system::plan(None);
+        if standin.faults_fired() == 0 && !system {
             // It is one of those that the end of the peer makes.
             run = Run::new(*standin, p);
         }
         let mut found = match errors {
-            _ if standin.faults_fired() != 1 => Some("the call was not made".to_owned()),
+            // How often something polls may depend on the time.
+            _ if fired == 0 && call == "poll" => None,
+            _ if fired.max(standin.faults_fired()) != 1 => Some("the call was not made".to_owned()),
             Err(problem) => Some(problem),
-            Ok(errors) => outcome::judge(&call.name, errno, &errors)
-                .map(|problem| format!("{problem}: {errors:?}")),
+            Ok(errors) => {
+                outcome::judge(call, errno, &errors).map(|problem| format!("{problem}: {errors:?}"))
+            }
         };
+        self.failures += 1;
+        self.failed.insert(call.to_owned());
         // The same peer, where there is one, and the same process.
         match run.go(scenario) {
             Ok(errors) if errors.is_empty() => {}
             other => found = found.or(Some(format!("then: {other:?}"))),
         }
         drop(run);
+        system::plan(None);
         // What the device keeps keeps what it needs.
         let left = before.left(&Snapshot::take(standin)).filter(|_| !keep);
         self.judge(standin, &label, found.or(left));
     }
+
+    /// Fails every call of the scenario.
+    fn all(
+        &mut self,
+        standin: &Standin,
+        p: Personality,
+        number: usize,
+        scenario: &Scenario,
+        full: bool,
+    ) {
+        let (trace, system) = self.rehearse(standin, p, scenario);
+        let start = Failure {
+            standin,
+            p,
+            scenario,
+            system: false,
+            nth: 0,
+            call: "",
+            errno: 0,
+            keep: false,
+        };
+        for (nth, call) in (1..).zip(&trace).filter(|(_, call)| call.can_fail) {
+            let failure = Failure {
+                nth,
+                call: &call.name,
+                ..start
+            };
+            if outcome::destroys(&call.name) {
+                // Nobody who destroys looks at the errno.
+                let failure = Failure {
+                    errno: libc::EBUSY,
+                    ..failure
+                };
+                // A region that the device lets go of in spite of what it says cannot be told from one that it keeps.
+                if call.name != "ibv_dereg_mr" {
+                    self.fail(&failure);
+                }
+                self.fail(&Failure {
+                    keep: true,
+                    ..failure
+                });
+                continue;
+            }
+            let [usual, others @ ..] = ERRNOS;
+            for errno in some(&[usual], &others, nth as usize + number, full) {
+                self.fail(&Failure { errno, ..failure });
+            }
+        }
+        // The system calls are the same on all devices, almost.
+        for (nth, call) in (1..).zip(&system) {
+            let failure = Failure {
+                system: true,
+                nth,
+                call,
+                ..start
+            };
+            for errno in some(&[libc::EINTR], &SYSTEM_ERRNOS, nth as usize + number, full) {
+                self.fail(&Failure { errno, ..failure });
+            }
+        }
+    }
+}
+
+/// The first errnos and all others, or the first ones and one that changes from call to call.
+fn some(first: &[i32], others: &[i32], turn: usize, full: bool) -> Vec<i32> {
+    let mut errnos = first.to_vec();
+    match full {
+        true => errnos.extend(others),
+        false => errnos.push(others[turn % others.len()]),
+    }
+    errnos
+}
+
+/// One call to be made to fail.
+#[derive(Clone, Copy)]
+struct Failure<'a> {
+    standin: &'a Standin,
+    p: Personality,
+    scenario: &'a Scenario,
+    /// A system call, not one into the two libraries.
+    system: bool,
+    nth: u64,
+    call: &'a str,
+    errno: i32,
+    /// Whether the device keeps what should have been destroyed.
+    keep: bool,
 }
 
 fn reset(standin: &Standin, p: Personality) {
@@ -231,27 +344,7 @@ fn every_call_can_fail() {
         for (number, scenario) in chosen.filter(|(_, s)| s.name.contains(&only)) {
             let start = std::time::Instant::now();
             let failures = sweep.failures;
-            let trace = sweep.rehearse(&standin, p, scenario);
-            for (nth, call) in (1..).zip(&trace).filter(|(_, call)| call.can_fail) {
-                if outcome::destroys(&call.name) {
-                    // Nobody who destroys looks at the errno.
-                    // A region that the device lets go of in spite of what it says cannot be told from one that it keeps.
-                    if call.name != "ibv_dereg_mr" {
-                        sweep.fail(&standin, p, scenario, (nth, call), libc::EBUSY, false);
-                    }
-                    sweep.fail(&standin, p, scenario, (nth, call), libc::EBUSY, true);
-                    continue;
-                }
-                let [usual, others @ ..] = ERRNOS;
-                let mut errnos = vec![usual];
-                match full {
-                    true => errnos.extend(others),
-                    false => errnos.push(others[(nth as usize + number) % others.len()]),
-                }
-                for errno in errnos {
-                    sweep.fail(&standin, p, scenario, (nth, call), errno, false);
-                }
-            }
+            sweep.all(&standin, p, number, scenario, full);
             let failures = sweep.failures - failures;
             println!(
                 "{p:?} {}: {failures} failures, {:?}",
@@ -265,14 +358,20 @@ fn every_call_can_fail() {
     }
     let missing: Vec<_> = imports::used(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
         .into_iter()
+        .chain(system::CALLS.iter().map(|name| (*name).to_owned()))
         .filter(|name| {
             !sweep.failed.contains(name) && !ONLY_AFTER_A_FAILURE.contains(&name.as_str())
         })
         .collect();
+    let system = sweep
+        .failed
+        .iter()
+        .filter(|name| system::CALLS.contains(&name.as_str()));
     println!(
-        "{} calls failed, of {} functions, in {} scenarios on {} devices; {} problems",
+        "{} calls failed, of {} functions of the two libraries and {} system calls, in {} scenarios on {} devices; {} problems",
         sweep.failures,
-        sweep.failed.len(),
+        sweep.failed.len() - system.clone().count(),
+        system.count(),
         SCENARIOS.len(),
         PERSONALITIES.len(),
         sweep.problems.len()

@@ -36,6 +36,12 @@ pub fn made_up_for(call: &str, errno: i32) -> bool {
         "ibv_advise_mr" => refused,
         // A queue pair with fewer operations is tried; less inline data is.
         "rdma_create_qp_ex" | "ibv_create_qp" => refused,
+        // Interrupted is not failed.
+        "poll" | "open" | "fsync" => errno == libc::EINTR,
+        // Files without MAP_SYNC are mapped without.
+        "mmap" => refused,
+        // In a drop: for the log only.
+        "munmap" => true,
         _ => destroys(call),
     }
 }
@@ -55,6 +61,7 @@ fn names(err: &Error, call: &str, errno: i32) -> bool {
                 call,
                 "rdma_bind_addr" | "rdma_resolve_addr" | "rdma_get_devices"
             ),
+            Error::Resolve { .. } => call == "getaddrinfo",
             // It was not there, says the device.
             Error::NotSupported { .. } => {
                 errno == libc::EOPNOTSUPP && matches!(call, "ibv_advise_mr" | "ibv_reg_dmabuf_mr")
