@@ -10,6 +10,7 @@ pub mod peer_cfg;
 mod post;
 mod refused;
 pub mod srq;
+mod sync;
 mod verbs;
 mod wait;
 

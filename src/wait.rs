@@ -1,11 +1,10 @@
 //! Waiting on fds that several threads may wait on, with timeouts, whatever mode the fd is in.
 
+mod turns;
+
 use std::{
     os::fd::BorrowedFd,
-    sync::{
-        Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -14,6 +13,8 @@ use nix::{
     fcntl::{FcntlArg, OFlag, fcntl},
     poll::{PollFd, PollFlags, PollTimeout, poll},
 };
+
+use turns::Turns;
 
 use crate::{Error, Result};
 
@@ -78,16 +79,18 @@ impl Until {
 }
 
 /// Lets one thread at a time read an fd, so that "readable" stays true until it is read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
-    busy: Mutex<bool>,
-    free: Condvar,
+    turns: Turns,
     nonblocking: AtomicBool,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        Gate::default()
+        Gate {
+            turns: Turns::new(),
+            nonblocking: AtomicBool::new(false),
+        }
     }
 
     /// Sets the mode of `fd`, which is this gate's.
@@ -118,26 +121,18 @@ impl Gate {
 
     /// Takes the turn to read; `None` when the time is over first.
     pub(crate) fn turn(&self, until: Until) -> Option<Turn<'_>> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        while *busy {
-            busy = match until.left() {
-                None => self.free.wait(busy).unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => return None,
-                Some(left) => {
-                    self.free
-                        .wait_timeout(busy, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-            };
-        }
-        *busy = true;
-        Some(Turn(self))
+        Some(Turn {
+            gate: self,
+            _turn: self.turns.take(|| until.left())?,
+        })
     }
 }
 
 /// The turn to read; given back when dropped.
-pub(crate) struct Turn<'g>(&'g Gate);
+pub(crate) struct Turn<'g> {
+    gate: &'g Gate,
+    _turn: turns::Turn<'g>,
+}
 
 impl Turn<'_> {
     /// Calls `attempt`, which reads `fd` once and gives `None` where nothing was there, until it gives something or the time is over.
@@ -149,7 +144,7 @@ impl Turn<'_> {
         until: Until,
         mut attempt: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let nonblocking = self.0.nonblocking.load(Ordering::Relaxed);
+        let nonblocking = self.gate.nonblocking.load(Ordering::Relaxed);
         match until {
             Until::Mode => attempt(),
             Until::Now if nonblocking => attempt(),
@@ -172,13 +167,6 @@ impl Turn<'_> {
                 }
             },
         }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *self.0.busy.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        self.0.free.notify_one();
     }
 }
 
@@ -264,7 +252,7 @@ mod tests {
                     .unwrap()
             })
         };
-        while !*shared.0.busy.lock().unwrap() {
+        while !shared.0.turns.is_taken() {
             thread::yield_now();
         }
         let timed = Until::after(Duration::from_millis(20));

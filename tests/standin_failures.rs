@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rpma::{
-    AsyncEventKind, ConnCfg, ConnRequest, Connection, Endpoint, LocalRegion, Memory, Peer,
-    RemoteRegion, Signal, Usage,
+    AsyncEventKind, Completion, ConnCfg, ConnRequest, Connection, Endpoint, LocalRegion, Memory,
+    Peer, RemoteRegion, Signal, Usage, Wait,
 };
 use standin_control::{Exclusive, Standin};
 
@@ -57,6 +57,26 @@ impl Rig {
         );
         self.client.write(&from, &to, Signal::Always(1)).unwrap();
     }
+}
+
+/// The take found the queue unarmed and could not arm it: what came then gave no event, and the next wait never ended.
+#[test]
+fn a_wait_after_a_take_that_could_not_arm_does_not_hang() {
+    let Some(standin) = standin("a_wait_after_a_take_that_could_not_arm_does_not_hang") else {
+        return;
+    };
+    let rig = rig(&ConnCfg::new());
+    let cq = rig.client.cq();
+    rig.write();
+    assert!(cq.wait_event(Some(SOON)).unwrap());
+    assert!(cq.poll_one().unwrap().is_some());
+    standin.fail_nth("ibv_req_notify_cq", 1, libc::EIO);
+    let mut buf = [Completion::default()];
+    let err = cq.take(&mut buf, Wait::block().timeout(SOON)).unwrap_err();
+    assert_eq!(err.raw_os_error(), Some(libc::EIO));
+    rig.write();
+    assert!(cq.wait_timeout(SOON).unwrap().is_ready());
+    assert!(cq.poll_one().unwrap().is_some());
 }
 
 /// The wait took the event and could not arm the queue again: with no event left and none to come, the next wait never ended.
@@ -146,7 +166,9 @@ fn two_handles_wait_for_one_async_event() {
             standin.async_event(AsyncEventKind::PORT_ERR.as_raw(), 1);
             waits.map(|wait| wait.join().unwrap())
         });
-        assert_eq!(got.iter().flatten().count(), 1);
+        // On a busy machine it may come after all three have given up.
+        let left = peers[0].async_events().try_next_event().unwrap();
+        assert_eq!(got.iter().chain([&left]).flatten().count(), 1);
         assert!(start.elapsed() < SOON);
     }
 }

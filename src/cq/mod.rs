@@ -1,16 +1,15 @@
 //! Completion queues and the channels that say when they have news.
 
+mod arming;
 mod channel;
 
 use std::{
     os::fd::{AsFd, BorrowedFd},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU8, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use arming::{Arming, Source};
 pub(crate) use channel::{ChannelTurn, CompletionChannel};
 
 pub use crate::verbs::{Completion, WcOpcode, WcStatus};
@@ -33,20 +32,8 @@ pub struct Cq {
     raw: RawCq,
     channel: Arc<CompletionChannel>,
     shared: bool,
-    /// One of the four below.
-    armed: AtomicU8,
-    /// An event was taken from the channel, but the wait that took it failed to arm the queue: the next wait has it.
-    owed: AtomicBool,
+    arming: Arming,
 }
-
-/// The next completion gives no event.
-const UNARMED: u8 = 0;
-/// As `UNARMED`: `take` had the last event, and nobody asked for an unarmed queue.
-const LEFT_BY_TAKE: u8 = 3;
-/// The next solicited completion gives an event.
-const ARMED_FOR_SOLICITED: u8 = 1;
-/// The next completion gives an event.
-const ARMED: u8 = 2;
 
 /// How [`Cq::take`] waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,8 +125,7 @@ impl Cq {
             raw,
             channel,
             shared,
-            armed: AtomicU8::new(UNARMED),
-            owed: AtomicBool::new(false),
+            arming: Arming::new(),
         };
         cq.arm(false)?;
         Ok(cq)
@@ -216,26 +202,15 @@ impl Cq {
     }
 
     fn wait_until(&self, until: Until) -> Result<bool> {
-        if !self.shared && self.armed.load(Ordering::Acquire) == LEFT_BY_TAKE {
-            // What came since gives no event, so this is the news.
-            self.arm_again()?;
-            return Ok(true);
-        }
-        if !self.event(until)? {
-            return Ok(false);
-        }
-        self.arm_again()?;
-        Ok(true)
+        self.arming.wait(&self.alone(until)?)
     }
 
-    /// Arms the queue after its event was taken. Where that fails, the next wait must not wait for an event that cannot come.
-    fn arm_again(&self) -> Result<()> {
-        self.arm(false)
-            .inspect_err(|_| self.owed.store(true, Ordering::Release))
-    }
-
-    fn take_owed(&self) -> bool {
-        self.owed.load(Ordering::Relaxed) && self.owed.swap(false, Ordering::AcqRel)
+    /// The queue as a wait of its own sees it.
+    fn alone(&self, until: Until) -> Result<Waiting<'_>> {
+        if self.shared {
+            return Err(Error::SharedChannel);
+        }
+        Ok(Waiting { cq: self, until })
     }
 
     /// Takes the queue's next event within the time given, and leaves the queue unarmed: what [`try_wait`](Self::try_wait) and its
@@ -245,34 +220,8 @@ impl Cq {
     /// As [`wait`](Self::wait).
     #[doc(alias = "ibv_get_cq_event")]
     pub fn wait_event(&self, timeout: Option<Duration>) -> Result<bool> {
-        self.event(timeout.map_or(Until::Forever, Until::after))
-    }
-
-    fn event(&self, until: Until) -> Result<bool> {
-        if self.shared {
-            return Err(Error::SharedChannel);
-        }
-        if self.take_owed() {
-            return Ok(true);
-        }
-        match self.channel.turn(until) {
-            Some(turn) => self.event_in(&turn, until),
-            None => Ok(false),
-        }
-    }
-
-    fn event_in(&self, turn: &ChannelTurn<'_>, until: Until) -> Result<bool> {
-        loop {
-            match turn.event(until)? {
-                None => return Ok(false),
-                Some(id) if id == self.raw.id() => {
-                    self.count_event();
-                    return Ok(true);
-                }
-                // Nobody else should be on this channel; whoever it is, must not wait for ever at its destruction.
-                Some(stranger) => self.channel.raw().ack_stranger(stranger),
-            }
-        }
+        let until = timeout.map_or(Until::Forever, Until::after);
+        self.arming.event(&self.alone(until)?)
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -286,8 +235,8 @@ impl Cq {
             let places = cqs.into_iter().enumerate();
             places.filter_map(|(n, cq)| Some((cq?, n)))
         };
-        if let Some((cq, n)) = known().find(|(cq, _)| cq.take_owed()) {
-            cq.arm_again()?;
+        if let Some((cq, n)) = known().find(|(cq, _)| cq.arming.take_owed()) {
+            cq.arm_again(until)?;
             return Ok(Some((cq, n)));
         }
         let Some(turn) = first.channel.turn(until) else {
@@ -300,7 +249,7 @@ impl Cq {
             match known().find(|(cq, _)| cq.raw.id() == id) {
                 Some((cq, n)) => {
                     cq.count_event();
-                    cq.arm_again()?;
+                    cq.arm_again(until)?;
                     return Ok(Some((cq, n)));
                 }
                 None => first.channel.raw().ack_stranger(id),
@@ -310,8 +259,12 @@ impl Cq {
 
     /// The event of this queue was taken from its channel: the queue is armed no longer.
     pub(crate) fn count_event(&self) {
-        self.armed.store(UNARMED, Ordering::Release);
+        self.arming.fired();
         self.raw.count_event();
+    }
+
+    fn arm_again(&self, until: Until) -> Result<()> {
+        self.arming.arm_again(&Waiting { cq: self, until })
     }
 
     /// Asks for an event at the next completion, or with `solicited_only` at the next one that was [solicited](crate::Signal::solicited) or
@@ -323,16 +276,9 @@ impl Cq {
     /// Source: `ibv_req_notify_cq(3)`.
     #[doc(alias = "ibv_req_notify_cq")]
     pub fn arm(&self, solicited_only: bool) -> Result<()> {
-        // Before the call: an event that comes at once must find the mark set, and take it away again.
-        let armed = if solicited_only {
-            ARMED_FOR_SOLICITED
-        } else {
-            ARMED
-        };
-        self.armed.store(armed, Ordering::Release);
-        self.raw
-            .arm(solicited_only)
-            .inspect_err(|_| self.armed.store(UNARMED, Ordering::Release))
+        let until = Until::Now;
+        self.arming
+            .arm(&Waiting { cq: self, until }, solicited_only)
     }
 
     /// Waits and takes in one call: polls; when nothing is there polls again for the budget of `wait`, then arms the queue, polls once more and
@@ -373,31 +319,9 @@ impl Cq {
             }
             std::hint::spin_loop();
         }
-        if self.shared {
-            return Err(Error::SharedChannel);
-        }
         let until = deadline.map_or(Until::Forever, Until::Deadline);
-        loop {
-            let Some(turn) = self.channel.turn(until) else {
-                return self.raw.poll(buf);
-            };
-            if self.armed.load(Ordering::Acquire) != ARMED {
-                self.arm(false)?;
-            }
-            let n = self.raw.poll(buf)?;
-            if n > 0 {
-                return Ok(n);
-            }
-            let fired = self.event_in(&turn, until)?;
-            if fired {
-                self.armed.store(LEFT_BY_TAKE, Ordering::Release);
-            }
-            drop(turn);
-            let n = self.raw.poll(buf)?;
-            if n > 0 || !fired {
-                return Ok(n);
-            }
-        }
+        let queue = self.alone(until)?;
+        self.arming.take(&queue, || self.raw.poll(buf))
     }
 
     /// Makes the fd of the completion channel non-blocking, or blocking as it is at first. The methods of this type behave the same
@@ -414,6 +338,42 @@ impl Cq {
     #[allow(deprecated)]
     pub fn get_completion(&self) -> Result<Option<OldCompletion>> {
         Ok(self.poll_one()?.map(OldCompletion::from))
+    }
+}
+
+/// A queue whose channel is its own, and a wait for it.
+struct Waiting<'c> {
+    cq: &'c Cq,
+    until: Until,
+}
+
+impl Source for Waiting<'_> {
+    type Error = Error;
+    type Turn<'t>
+        = ChannelTurn<'t>
+    where
+        Self: 't;
+
+    fn turn(&self) -> Option<ChannelTurn<'_>> {
+        self.cq.channel.turn(self.until)
+    }
+
+    fn event(&self, turn: &ChannelTurn<'_>) -> Result<bool> {
+        loop {
+            match turn.event(self.until)? {
+                None => return Ok(false),
+                Some(id) if id == self.cq.raw.id() => {
+                    self.cq.raw.count_event();
+                    return Ok(true);
+                }
+                // Nobody else should be on this channel; whoever it is, must not wait for ever at its destruction.
+                Some(stranger) => self.cq.channel.raw().ack_stranger(stranger),
+            }
+        }
+    }
+
+    fn ask(&self, solicited_only: bool) -> Result<()> {
+        self.cq.raw.arm(solicited_only)
     }
 }
 

@@ -1,15 +1,12 @@
 use std::{
     os::fd::{AsFd, BorrowedFd},
     ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 
 use rdma_sys as ffi;
 
-use super::{Completion, Context, check, check_ptr, last_errno};
+use super::{Completion, Context, acks::Acks, check, check_ptr, last_errno};
 use crate::{Error, Result};
 
 /// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news.
@@ -94,7 +91,7 @@ impl Drop for RawChannel {
 pub(crate) struct RawCq {
     raw: NonNull<ffi::ibv_cq>,
     poll_cq: PollCq,
-    unacked: AtomicU32,
+    acks: Acks<64>,
     _channel: Arc<RawChannel>,
     _context: Arc<Context>,
 }
@@ -105,9 +102,6 @@ type PollCq = unsafe extern "C" fn(*mut ffi::ibv_cq, i32, *mut ffi::ibv_wc) -> i
 unsafe impl Send for RawCq {}
 // SAFETY: as above.
 unsafe impl Sync for RawCq {}
-
-/// Events are acknowledged in groups of this many: each acknowledgement takes a lock inside libibverbs.
-const ACK_GROUP: u32 = 64;
 
 impl RawCq {
     pub(crate) fn create(
@@ -134,7 +128,7 @@ impl RawCq {
         let mut cq = RawCq {
             raw,
             poll_cq: no_poll_cq,
-            unacked: AtomicU32::new(0),
+            acks: Acks::new(),
             _channel: channel,
             _context: context.clone(),
         };
@@ -186,24 +180,19 @@ impl RawCq {
 
     /// Counts one event that was taken from the channel; they are acknowledged in groups.
     pub(crate) fn count_event(&self) {
-        if self.unacked.fetch_add(1, Ordering::Relaxed) + 1 >= ACK_GROUP {
-            self.ack_events();
-        }
+        self.acks.count(|n| self.acknowledge(n));
     }
 
-    fn ack_events(&self) {
-        let n = self.unacked.swap(0, Ordering::Relaxed);
-        if n > 0 {
-            // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was counted once.
-            unsafe { ffi::ibv_ack_cq_events(self.raw.as_ptr(), n) }
-        }
+    fn acknowledge(&self, n: u32) {
+        // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was counted once.
+        unsafe { ffi::ibv_ack_cq_events(self.raw.as_ptr(), n) }
     }
 }
 
 impl Drop for RawCq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
-        self.ack_events();
+        self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
         crate::refused::report(check("ibv_destroy_cq", ret));

@@ -8,6 +8,7 @@
 //! marked `unsafe` for the C interface.
 #![allow(unsafe_code)]
 
+mod acks;
 mod async_event;
 pub(crate) mod batch;
 mod check;

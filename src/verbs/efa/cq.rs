@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, Result, refused,
-    verbs::{Completion, RawChannel, check, errno},
+    verbs::{Completion, RawChannel, acks::Acks, check, errno},
     wait::{Gate, Until},
 };
 
@@ -76,7 +76,7 @@ pub struct Cq {
     mapped: bool,
     /// All that were ever taken.
     events: AtomicU32,
-    unacked: AtomicU32,
+    acks: Acks<64>,
     channel: Option<(RawChannel, Gate)>,
     device: Device,
 }
@@ -202,7 +202,7 @@ impl Cq {
             options,
             mapped: memory.is_none_or(|memory| !memory.buffer.is_null()),
             events: AtomicU32::new(0),
-            unacked: AtomicU32::new(0),
+            acks: Acks::new(),
             channel,
             device: device.clone(),
         })
@@ -361,35 +361,32 @@ impl Cq {
     }
 
     fn take_event_until(&self, until: Until) -> Result<bool> {
-        const ACK_GROUP: u32 = 64;
         let (channel, gate) = self.channel()?;
+        let event = gate.run(channel.as_fd(), until, || {
+            let event = channel.take_event()?;
+            // Within the turn: whoever has the next one must know of this.
+            if event.is_some() {
+                self.events.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(event)
+        })?;
         // The channel is this queue's own, so is the event.
-        if gate
-            .run(channel.as_fd(), until, || channel.take_event())?
-            .is_none()
-        {
-            return Ok(false);
+        if event.is_some() {
+            self.acks.count(|n| self.acknowledge(n));
         }
-        self.events.fetch_add(1, Ordering::Relaxed);
-        if self.unacked.fetch_add(1, Ordering::Relaxed) + 1 >= ACK_GROUP {
-            self.ack_events();
-        }
-        Ok(true)
+        Ok(event.is_some())
     }
 
-    fn ack_events(&self) {
-        let n = self.unacked.swap(0, Ordering::Relaxed);
-        if n > 0 {
-            // SAFETY: the queue is alive, and `n` of its events were taken and not acknowledged: each was counted once.
-            unsafe { ffi::ibv_ack_cq_events(self.as_cq(), n) }
-        }
+    fn acknowledge(&self, n: u32) {
+        // SAFETY: the queue is alive, and `n` of its events were taken and not acknowledged: each was counted once.
+        unsafe { ffi::ibv_ack_cq_events(self.as_cq(), n) }
     }
 }
 
 impl Drop for Cq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
-        self.ack_events();
+        self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse (EBUSY): then it stays.
         let ret = unsafe { ffi::ibv_destroy_cq(self.as_cq()) };
         refused::report(check("ibv_destroy_cq", ret));

@@ -1,0 +1,8 @@
+//! What `src/sync.rs` is in the crate.
+
+pub(crate) use std::sync::PoisonError;
+
+pub(crate) use loom::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+};
