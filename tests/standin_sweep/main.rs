@@ -35,16 +35,6 @@ const ERRNOS: [i32; 7] = [
     libc::EIO,
 ];
 
-/// Errnos that system calls are made to fail with, besides EINTR.
-const SYSTEM_ERRNOS: [i32; 6] = [
-    libc::ENOMEM,
-    libc::EAGAIN,
-    libc::EMFILE,
-    libc::EINVAL,
-    libc::ENOSPC,
-    libc::EIO,
-];
-
 const PERSONALITIES: [Personality; 3] = [Personality::Rxe, Personality::Siw, Personality::Mlx5];
 
 /// One run of a scenario.
@@ -285,7 +275,7 @@ impl Sweep {
                 call,
                 ..start
             };
-            for errno in some(&[libc::EINTR], &SYSTEM_ERRNOS, nth as usize + number, full) {
+            for errno in some(&[libc::EINTR], &system::ERRNOS, nth as usize + number, full) {
                 self.fail(&Failure { errno, ..failure });
             }
         }

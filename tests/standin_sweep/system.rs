@@ -12,6 +12,16 @@ use std::{
 
 use libc::{MAP_FAILED, off_t, size_t};
 
+/// Errnos that system calls are made to fail with, besides EINTR.
+pub const ERRNOS: [i32; 6] = [
+    libc::ENOMEM,
+    libc::EAGAIN,
+    libc::EMFILE,
+    libc::EINVAL,
+    libc::ENOSPC,
+    libc::EIO,
+];
+
 thread_local! {
     static ON: Cell<bool> = const { Cell::new(false) };
     static COUNT: Cell<u64> = const { Cell::new(0) };

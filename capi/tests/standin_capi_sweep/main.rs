@@ -1,4 +1,5 @@
-//! Fails every call into libibverbs and librdmacm once, one at a time, under programs of the C interface, on the stand-in of `ci/standin`.
+//! Fails every call into libibverbs and librdmacm, and every system call, once, one at a time, under programs of the C interface, on the
+//! stand-in of `ci/standin`.
 //!
 //! After each failure: the function of the C interface gave a number that fits and left the places of its results alone; the log names the
 //! call; nothing panicked or hung; no object, fd, mapping or byte of heap is left; the device saw no illegal use; and the same
@@ -14,6 +15,8 @@ mod run;
 mod scenarios;
 #[path = "../../../tests/standin_sweep/snapshot.rs"]
 mod snapshot;
+#[path = "../../../tests/standin_sweep/system.rs"]
+mod system;
 #[path = "../../../tests/standin_sweep/watchdog.rs"]
 mod watchdog;
 
@@ -49,10 +52,11 @@ fn judge(call: &str, errno: i32, codes: &[(&str, c_int)], log: &[String]) -> Opt
         // What stays because its end was refused may be in the way of something else.
         return None;
     }
-    let posts = call.contains("_post_") || call == "ibv_wr_complete";
+    // Those that ENOMEM of is no lack of memory, or not told apart.
+    let other = call.contains("_post_") || matches!(call, "ibv_wr_complete" | "getaddrinfo");
     let fits = match *code {
-        NOMEM => matches!(errno, libc::ENOMEM | 0) && !posts,
-        PROVIDER => errno != libc::ENOMEM || posts,
+        NOMEM => matches!(errno, libc::ENOMEM | 0) && !other,
+        PROVIDER => errno != libc::ENOMEM || other,
         AGAIN => errno == libc::EAGAIN,
         // There was something, but the call was interrupted: as good as nothing to who will ask again.
         NO_COMPLETION | NO_EVENT => matches!(errno, libc::EAGAIN | libc::EINTR),
@@ -68,8 +72,11 @@ fn judge(call: &str, errno: i32, codes: &[(&str, c_int)], log: &[String]) -> Opt
     let named = log
         .iter()
         .any(|line| line.contains(call) || names.iter().any(|name| line.contains(name)));
-    // Of a failed address the log says that there is no device.
-    let device = log.iter().any(|line| line.contains("no RDMA device"));
+    // Of a failed address the log says that there is no device, or that it could not be resolved.
+    let address = ["no RDMA device", "cannot resolve"];
+    let device = log
+        .iter()
+        .any(|line| address.iter().any(|text| line.contains(text)));
     (!silent && !named && !device && *code != NOSUPP).then_some("the log does not name the call")
 }
 
@@ -88,8 +95,8 @@ impl Sweep {
         p: Personality,
         context: Handle,
         scenario: &Scenario,
-    ) -> Vec<Call> {
-        let mut trace = Vec::new();
+    ) -> (Vec<Call>, Vec<&'static str>) {
+        let mut trace = (Vec::new(), Vec::new());
         // The first rounds fill what is allocated once a process.
         for round in 0..4 {
             let label = format!("{p:?} {}: without a failure", scenario.name);
@@ -97,11 +104,12 @@ impl Sweep {
             reset(standin, p);
             standin.start_trace();
             let before = Snapshot::take(standin);
+            system::plan(None);
             let run = Run::new(*standin, p, context);
             let found = clean(&run, scenario);
             drop(run);
             let left = before.left(&Snapshot::take(standin));
-            trace = standin.trace();
+            trace = (standin.trace(), system::trace());
             if round == 3 {
                 self.judge(standin, &label, found.or(left));
             }
@@ -135,6 +143,7 @@ impl Sweep {
             p,
             context,
             scenario,
+            system,
             nth,
             call,
             errno,
@@ -151,11 +160,16 @@ impl Sweep {
         reset(standin, p);
         standin.set(Knob::FailedDestroysFree, i64::from(!keep));
         let before = Snapshot::take(standin);
-        standin.fail_call_index_with(nth, errno);
+        match system {
+            true => system::plan(Some((nth, errno))),
+            false => standin.fail_call_index_with(nth, errno),
+        }
         let run = Run::new(*standin, p, context);
         let met = run.go(scenario);
+        let fired = standin.faults_fired() + u64::from(system::fired());
+        system::plan(None);
         let found = match met {
-            _ if standin.faults_fired() != 1 => Some("the call was not made".to_owned()),
+            _ if fired != 1 => Some("the call was not made".to_owned()),
             Err(problem) => Some(problem),
             Ok((codes, log)) => judge(call, errno, &codes, &log)
                 .map(|problem| format!("{problem}: {codes:?} {log:?}")),
@@ -184,6 +198,8 @@ struct Failure<'a> {
     p: Personality,
     context: Handle,
     scenario: &'a Scenario,
+    /// A system call, not one into the two libraries.
+    system: bool,
     nth: u64,
     call: &'a str,
     errno: i32,
@@ -199,7 +215,7 @@ fn reset(standin: &Standin, p: Personality) {
 
 /// Functions that the C interface has no way to (probes of limits, asynchronous events, options, memory of other devices), and one that
 /// only another failure leads to. The sweep of the Rust interface fails them.
-const NOT_IN_C: [&str; 7] = [
+const NOT_IN_C: [&str; 13] = [
     "ibv_create_qp",
     "ibv_destroy_qp",
     "ibv_get_async_event",
@@ -207,6 +223,13 @@ const NOT_IN_C: [&str; 7] = [
     "ibv_reg_dmabuf_mr",
     "rdma_init_qp_attr",
     "rdma_set_option",
+    // Files are the program's own.
+    "msync",
+    "open",
+    "fstat",
+    "fstatfs",
+    "fsync",
+    "posix_fallocate",
 ];
 
 /// Entry points that make no foreign call: they read and set what is in memory.
@@ -252,17 +275,23 @@ fn every_call_can_fail_under_the_c_interface() {
         for (number, scenario) in chosen.filter(|(_, s)| s.name.contains(&only)) {
             let start = std::time::Instant::now();
             let failures = sweep.failures;
-            let trace = sweep.rehearse(&standin, p, context, scenario);
+            let (trace, system_trace) = sweep.rehearse(&standin, p, context, scenario);
+            let start_with = Failure {
+                standin: &standin,
+                p,
+                context,
+                scenario,
+                system: false,
+                nth: 0,
+                call: "",
+                errno: libc::EBUSY,
+                keep: false,
+            };
             for (nth, call) in (1..).zip(&trace).filter(|(_, call)| call.can_fail) {
                 let failure = Failure {
-                    standin: &standin,
-                    p,
-                    context,
-                    scenario,
                     nth,
                     call: &call.name,
-                    errno: libc::EBUSY,
-                    keep: false,
+                    ..start_with
                 };
                 if outcome::destroys(&call.name) {
                     // Nobody who destroys looks at the errno.
@@ -286,6 +315,20 @@ fn every_call_can_fail_under_the_c_interface() {
                     sweep.fail(&Failure { errno, ..failure });
                 }
             }
+            for (nth, call) in (1..).zip(&system_trace) {
+                let failure = Failure {
+                    system: true,
+                    nth,
+                    call,
+                    ..start_with
+                };
+                for errno in [
+                    libc::EINTR,
+                    system::ERRNOS[nth as usize % system::ERRNOS.len()],
+                ] {
+                    sweep.fail(&Failure { errno, ..failure });
+                }
+            }
             let failures = sweep.failures - failures;
             println!(
                 "{p:?} {}: {failures} failures, {:?}",
@@ -297,10 +340,16 @@ fn every_call_can_fail_under_the_c_interface() {
     for problem in &sweep.problems {
         println!("{problem}");
     }
+    let system = sweep
+        .failed
+        .iter()
+        .filter(|name| system::CALLS.contains(&name.as_str()));
     println!(
-        "{} calls failed, of {} functions, under {} functions of the C interface, in {} scenarios on {} devices; {} problems",
+        "{} calls failed, of {} functions of the two libraries and {} system calls, under {} functions of the C interface, in {} scenarios on {} \
+         devices; {} problems",
         sweep.failures,
-        sweep.failed.len(),
+        sweep.failed.len() - system.clone().count(),
+        system.count(),
         run::called().len(),
         SCENARIOS.len(),
         PERSONALITIES.len(),
@@ -310,6 +359,7 @@ fn every_call_can_fail_under_the_c_interface() {
     if only.is_empty() {
         let missing: Vec<_> = imports::used(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"))
             .into_iter()
+            .chain(system::CALLS.iter().map(|name| (*name).to_owned()))
             .filter(|name| !sweep.failed.contains(name) && !NOT_IN_C.contains(&name.as_str()))
             .collect();
         assert_eq!(
@@ -325,8 +375,10 @@ fn every_entry_point_is_in_a_scenario() {
     let here = env!("CARGO_MANIFEST_DIR");
     let read = |path: &str| fs::read_to_string(format!("{here}/{path}")).unwrap();
     let map = read("librpma.map");
-    let scenarios =
-        read("tests/standin_capi_sweep/scenarios.rs") + &read("tests/standin_capi_sweep/run.rs");
+    let mut scenarios = read("tests/standin_capi_sweep/run.rs");
+    for entry in fs::read_dir(format!("{here}/tests/standin_capi_sweep/scenarios")).unwrap() {
+        scenarios += &fs::read_to_string(entry.unwrap().path()).unwrap();
+    }
     let names: Vec<_> = map
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with("rpma_"))

@@ -18,6 +18,7 @@ use standin_control::{Personality, Standin};
 use crate::{
     calls::{self, Delete, Handle, UNKNOWN},
     scenarios::Scenario,
+    system,
 };
 
 /// The scenario cannot go on: a call failed.
@@ -65,7 +66,9 @@ impl Run {
     pub fn go(&self, scenario: &Scenario) -> std::result::Result<Met, String> {
         drop(take_log());
         *self.port.borrow_mut() = next_port();
-        let done = catch_unwind(AssertUnwindSafe(|| (scenario.run)(self)));
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            system::counted(|| (scenario.run)(self))
+        }));
         let (codes, problems) = (self.codes.take(), self.problems.take());
         let log = take_log();
         if done.is_err() {
@@ -201,8 +204,13 @@ impl Run {
             events: libc::POLLIN,
             revents: 0,
         };
+        let limit = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 400_000_000,
+        };
+        // Not poll(2), which may be made to fail.
         // SAFETY: one entry.
-        match unsafe { libc::poll(&mut p, 1, 400) } {
+        match unsafe { libc::ppoll(&mut p, 1, &limit, std::ptr::null()) } {
             1 => Ok(()),
             // An id that the device keeps keeps its requests too.
             _ if !self.codes.borrow().is_empty() => Err(Stop),
