@@ -221,7 +221,7 @@ impl Group<'_> {
         Ok(styled(svg))
     }
 
-    /// A line for each opponent over the number that the cases end in; `None` where there is but one number.
+    /// A line for each opponent over the number that the cases end in; `None` where there is but one number, or where nothing differs.
     fn curve(&self, name: &str) -> Result<Option<String>> {
         let cases = distinct(
             self.results
@@ -246,6 +246,9 @@ impl Group<'_> {
         };
         let (left, right) = (first.1, last.1);
         if left == right || left <= 0.0 {
+            return Ok(None);
+        }
+        if points.iter().all(|of| of.2.median == first.2.median) {
             return Ok(None);
         }
         let low = points
@@ -448,7 +451,10 @@ mod tests {
         let mut text = String::new();
         for size in [8, 64, 4096] {
             for value in [1.0, 2.0, 3.0] {
-                text += &format!("RESULT\tclock-rxe\twrite p50 {size}\trpma\tus\t{value}\n");
+                text += &format!(
+                    "RESULT\tclock-rxe\twrite p50 {size}\trpma\tus\t{}\n",
+                    value + f64::from(size)
+                );
                 text += &format!(
                     "RESULT\tclock-rxe\twrite {size}\trpma\tMiB/s\t{}\n",
                     value * f64::from(size)
@@ -482,19 +488,15 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_equal_values_can_be_drawn() {
+    fn zeros_can_be_drawn_and_what_never_differs_is_not() {
         let plots = drawn(
-            "RESULT\ts\ta\trpma\tcalls\t0\nRESULT\ts\tb 1\trpma\tcalls\t0\nRESULT\ts\tb 2\trpma\tcalls\t0\n\
-             RESULT\ts\tc 0\trpma\tcalls\t5\nRESULT\ts\tc 2\trpma\tcalls\t5\n",
+            "RESULT\ts\ta\trpma\tcalls\t0\nRESULT\ts\tb 1\trpma\tcalls\t0\nRESULT\ts\tb 2\trpma\tcalls\t3\n\
+             RESULT\ts\tc 0\trpma\tcalls\t5\nRESULT\ts\tc 2\trpma\tcalls\t6\n\
+             RESULT\ts\td 1\trpma\tcalls\t4\nRESULT\ts\td 2\trpma\tcalls\t4\n",
         );
         // A curve cannot begin at 0 on an axis of powers.
-        assert_eq!(
-            plots
-                .iter()
-                .map(|plot| plot.file.as_str())
-                .collect::<Vec<_>>(),
-            ["s-b.svg", "s.svg"]
-        );
+        let files: Vec<_> = plots.iter().map(|plot| plot.file.as_str()).collect();
+        assert_eq!(files, ["s-b.svg", "s.svg"]);
     }
 
     #[test]

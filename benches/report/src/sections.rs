@@ -51,17 +51,20 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "scale",
         "Many connections on one thread",
-        "Per connection: memory (resident) and file descriptors; and the rate of operations over all of them.",
+        "Both ends are in one process, on one virtual processor that counts its instructions: a second is 10⁹ of them, whatever else the machine does. An \
+         end is one side of a connection; its memory is what the process has resident, without the kernel's. Messages are of 64 bytes, one on each \
+         connection at a time; writes are of 64 bytes, each lot done before the next.",
     ),
     (
         "setup",
         "Setting up and tearing down connections",
-        "A thread each for the two ends, one connection after the other.",
+        "One after the other, both ends by the same thread, on the processor that counts instructions: a second is 10⁹ of them.",
     ),
     (
         "regcost",
         "Registering memory",
-        "Registration and deregistration of memory that has been touched, by its size in bytes.",
+        "Registration and deregistration of memory that has been touched, by its size in bytes, on the processor that counts instructions: a microsecond is \
+         1,000 of them.",
     ),
 ];
 
@@ -99,8 +102,8 @@ pub fn title_of(key: &str) -> &str {
 /// An opponent's name in the results, its name in print, and the colour of its marks.
 const OPPONENTS: &[(&str, &str, (u8, u8, u8))] = &[
     ("rpma", "rpma", (0x2f, 0x81, 0xf7)),
-    ("rpma-calls", "rpma, a call each", (0x6f, 0x9f, 0xd0)),
-    ("rpma-capi", "librpma.so.0 of rpma", (0x1b, 0x9e, 0x9e)),
+    ("rpma, calls", "rpma, a call each", (0x6f, 0x9f, 0xd0)),
+    ("rpma-c", "librpma.so.0 of rpma", (0x1b, 0x9e, 0x9e)),
     ("librpma", "librpma 1.3", (0xe0, 0x7b, 0x39)),
     ("raw", "by hand in C", (0x8b, 0x94, 0x9e)),
     ("raw-chained", "by hand in C, one list", (0x6e, 0x8f, 0x3c)),

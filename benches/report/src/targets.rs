@@ -89,7 +89,7 @@ const fn as_good_as(
 /// The same aim for the C interface.
 const fn in_c(target: Target) -> Target {
     Target {
-        opponent: "rpma-capi",
+        opponent: "rpma-c",
         ..target
     }
 }
@@ -223,6 +223,6 @@ mod tests {
     #[test]
     fn the_c_interface_has_its_own() {
         let target = in_c(calls("write", 60.0));
-        assert_eq!((target.opponent, target.case), ("rpma-capi", "write"));
+        assert_eq!((target.opponent, target.case), ("rpma-c", "write"));
     }
 }
