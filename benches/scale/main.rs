@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         .filter(|arg| arg != "--bench")
         .collect();
     let (Ok(address), false) = (std::env::var("RPMA_TEST_ADDR"), kinds.is_empty()) else {
-        // `cargo bench` runs it without arguments.
+        // `cargo bench` runs it so, perhaps with arguments that are for others.
         println!("usage: RPMA_TEST_ADDR=… scale KIND:N…; see benches/scale/main.rs");
         return ExitCode::SUCCESS;
     };
