@@ -13,6 +13,7 @@ pub fn judge(call: &str, errno: i32, errors: &[Error]) -> Option<&'static str> {
     match errors {
         [] if made_up_for(call, errno) => None,
         [] => Some("nobody was told"),
+        _ if interrupted(call, errno) => Some("the call was interrupted, and not made again"),
         // What stays because its end was refused may be in the way of something else.
         _ if destroys(call) => None,
         [err, ..] if !names(err, call, errno) => Some("the error does not name the call"),
@@ -36,14 +37,18 @@ pub fn made_up_for(call: &str, errno: i32) -> bool {
         "ibv_advise_mr" => refused,
         // A queue pair with fewer operations is tried; less inline data is.
         "rdma_create_qp_ex" | "ibv_create_qp" => refused,
-        // Interrupted is not failed.
-        "poll" | "open" | "fsync" => errno == libc::EINTR,
+        "poll" | "open" | "fsync" => interrupted(call, errno),
         // Files without MAP_SYNC are mapped without.
         "mmap" => refused,
         // In a drop: for the log only.
         "munmap" => true,
         _ => destroys(call),
     }
+}
+
+/// Is it a system call that a signal has ended? That is no failure: it is made again.
+pub fn interrupted(call: &str, errno: i32) -> bool {
+    matches!(call, "poll" | "open" | "fsync") && errno == libc::EINTR
 }
 
 /// Does the error say which call it was, and what it said?

@@ -48,6 +48,9 @@ fn judge(call: &str, errno: i32, codes: &[(&str, c_int)], log: &[String]) -> Opt
     let Some((_, code)) = codes.first() else {
         return (!outcome::made_up_for(call, errno)).then_some("nobody was told");
     };
+    if outcome::interrupted(call, errno) {
+        return Some("the call was interrupted, and not made again");
+    }
     if outcome::destroys(call) {
         // What stays because its end was refused may be in the way of something else.
         return None;
