@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use rdma_sys as ffi;
 use rpma::{
     Completion, ConnCfg, Connection, FlushKind, LocalRegion, LocalSlice, Peer, RemoteRegion,
     Signal, Usage, WcOpcode,
@@ -282,4 +283,25 @@ fn few_responder_resources_slow_reads_down_and_lose_none() {
             .iter()
             .all(|&byte| byte == 0xEE)
     );
+}
+
+/// Soft-RoCE takes 7, which is the default, for retries without end: an operation whose peer was gone never completed.
+#[test]
+fn soft_roce_is_not_asked_for_retries_without_end() {
+    let peer = device!();
+    if iwarp(&peer) {
+        skip!("iWARP leaves it to TCP");
+    }
+    let soft_roce = peer.capabilities().vendor_id == 0xff_ffff;
+    for (asked, granted) in [(7, if soft_roce { 6 } else { 7 }), (6, 6), (2, 2)] {
+        let Pair { client, server } = pair(&peer, &ConnCfg::new().retry_count(asked));
+        for conn in [&client, &server] {
+            let mut attr = ffi::ibv_qp_attr::default();
+            let mut init = ffi::ibv_qp_init_attr::default();
+            let mask = ffi::IBV_QP_RETRY_CNT as i32;
+            // SAFETY: the queue pair lives as long as its connection, the structs are whole.
+            let code = unsafe { ffi::ibv_query_qp(conn.as_raw_qp(), &mut attr, mask, &mut init) };
+            assert_eq!((code, attr.retry_cnt), (0, granted), "asked for {asked}");
+        }
+    }
 }

@@ -168,7 +168,7 @@ impl ConnCfg {
     }
 
     /// How often the devices of both sides send again what was not acknowledged, 0 to 7. Default: 7. The side that asks for the connection
-    /// decides. Ignored by iWARP, which is on TCP.
+    /// decides. Ignored by iWARP, which is on TCP. On Soft-RoCE, which takes 7 for retries without end, 7 is 6.
     pub fn retry_count(mut self, count: u8) -> Self {
         self.retry_count = count;
         self

@@ -159,7 +159,8 @@ impl ConnRequest {
             private_data,
             responder_resources: self.param.responder_resources,
             initiator_depth: self.param.initiator_depth,
-            retry_count: self.param.retry_count,
+            retry_count: (self.param.retry_count)
+                .min(self.parts.peer.capabilities().max_retry_count()),
             rnr_retry_count: self.param.rnr_retry_count,
             srq: self.parts.srq.is_some(),
         };

@@ -118,8 +118,19 @@ impl Capabilities {
     /// Soft-RoCE says it has it since Linux 6.15, but its reads and writes of such regions leave out the offset within the page (measured on
     /// 7.3.4: 8 bytes written to offset 64 arrive at 0). That is silent loss of data, so it does not get such regions from us.
     pub(crate) fn trusts_odp(&self) -> bool {
-        const SOFT_ROCE: u32 = 0xff_ffff;
-        self.odp.supported && self.vendor_id != SOFT_ROCE
+        self.odp.supported && !self.is_soft_roce()
+    }
+
+    /// The highest retry count after which the device still gives up.
+    ///
+    /// Soft-RoCE takes 7 for retries without end (measured on 7.3.4: a write on a link that was cut had no completion for as long as was
+    /// waited). So an operation whose peer is gone would never be told.
+    pub(crate) fn max_retry_count(&self) -> u8 {
+        if self.is_soft_roce() { 6 } else { 7 }
+    }
+
+    fn is_soft_roce(&self) -> bool {
+        self.vendor_id == 0xff_ffff
     }
 
     /// What a device can do that others have opened, by its first port; for the C interface.

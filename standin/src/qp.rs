@@ -201,11 +201,12 @@ impl World {
     }
 
     /// Connects a queue pair to a peer's, ready to send.
-    pub fn connect_qp(&mut self, key: usize, remote: u32, rnr_retry: u8) {
+    pub fn connect_qp(&mut self, key: usize, remote: u32, retry: u8, rnr_retry: u8) {
         let Some(q) = self.qps.at_mut(key) else {
             return;
         };
         q.remote = remote;
+        q.attr.retry_cnt = retry;
         q.rnr_retry = rnr_retry;
         q.access = ffi::IBV_ACCESS_LOCAL_WRITE
             | ffi::IBV_ACCESS_REMOTE_WRITE

@@ -57,6 +57,10 @@ fn device_attr(personality: Personality) -> ffi::ibv_device_attr {
     if !personality.is_iwarp() {
         a.atomic_cap = ffi::IBV_ATOMIC_HCA;
     }
+    if personality == Personality::Rxe {
+        // As Soft-RoCE has it, which rpma knows it by.
+        a.vendor_id = 0xff_ffff;
+    }
     a
 }
 

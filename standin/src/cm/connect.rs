@@ -278,7 +278,9 @@ impl World {
         if let Some(a) = self.ids.at_mut(active) {
             a.offered = info;
         }
-        self.connect_qp(qp, theirs.qp_num, theirs.rnr_retry_count);
+        // How often either side sends again is up to the one that asked.
+        let retry = theirs.retry_count;
+        self.connect_qp(qp, theirs.qp_num, retry, theirs.rnr_retry_count);
         let private = self.pad(active, data, REPLY_DATA);
         let kind = if iwarp {
             ffi::RDMA_CM_EVENT_ESTABLISHED
@@ -308,8 +310,8 @@ impl World {
             return;
         }
         a.state = State::Connected;
-        let (qp, child, theirs) = (a.qp, a.peer, a.offered);
-        self.connect_qp(qp, theirs.qp_num, theirs.rnr_retry_count);
+        let (qp, child, theirs, retry) = (a.qp, a.peer, a.offered, a.offer.retry_count);
+        self.connect_qp(qp, theirs.qp_num, retry, theirs.rnr_retry_count);
         if let Some(c) = self.ids.at_mut(child) {
             c.state = State::Connected;
         }
