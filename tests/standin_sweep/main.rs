@@ -117,7 +117,7 @@ impl Sweep {
         standin: &Standin,
         p: Personality,
         scenario: &Scenario,
-    ) -> (Vec<Call>, Vec<&'static str>) {
+    ) -> (Vec<Call>, Vec<(&'static str, u64)>) {
         let mut trace = (Vec::new(), Vec::new());
         // The first rounds fill what is allocated once a process.
         for round in 0..4 {
@@ -183,17 +183,17 @@ impl Sweep {
         standin.set(Knob::FailedDestroysFree, i64::from(!keep));
         let before = Snapshot::take(standin);
         match system {
-            true => system::plan(Some((nth, errno))),
-            false => standin.fail_call_index_with(nth, errno),
+            Some(call) => system::plan(Some(system::Plan { call, nth, errno })),
+            None => standin.fail_call_index_with(nth, errno),
         }
         let mut run = Run::new(*standin, p);
         let errors = run.go(scenario);
         let fired = match system {
-            true => u64::from(system::fired()),
-            false => standin.faults_fired(),
+            Some(_) => u64::from(system::fired()),
+            None => standin.faults_fired(),
         };
         system::plan(None);
-        if standin.faults_fired() == 0 && !system {
+        if standin.faults_fired() == 0 && system.is_none() {
             // It is one of those that the end of the peer makes.
             run = Run::new(*standin, p);
         }
@@ -234,7 +234,7 @@ impl Sweep {
             standin,
             p,
             scenario,
-            system: false,
+            system: None,
             nth: 0,
             call: "",
             errno: 0,
@@ -268,14 +268,14 @@ impl Sweep {
             }
         }
         // The system calls are the same on all devices, almost.
-        for (nth, call) in (1..).zip(&system) {
+        for (turn, &(call, nth)) in system.iter().enumerate() {
             let failure = Failure {
-                system: true,
+                system: Some(call),
                 nth,
                 call,
                 ..start
             };
-            for errno in some(&[libc::EINTR], &system::ERRNOS, nth as usize + number, full) {
+            for errno in some(&[libc::EINTR], &system::ERRNOS, turn + number, full) {
                 self.fail(&Failure { errno, ..failure });
             }
         }
@@ -298,8 +298,8 @@ struct Failure<'a> {
     standin: &'a Standin,
     p: Personality,
     scenario: &'a Scenario,
-    /// A system call, not one into the two libraries.
-    system: bool,
+    /// The system call, where it is none into the two libraries.
+    system: Option<&'static str>,
     nth: u64,
     call: &'a str,
     errno: i32,

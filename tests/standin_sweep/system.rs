@@ -25,14 +25,23 @@ pub const ERRNOS: [i32; 6] = [
 thread_local! {
     static ON: Cell<bool> = const { Cell::new(false) };
     static COUNT: Cell<u64> = const { Cell::new(0) };
-    static PLAN: Cell<Option<(u64, c_int)>> = const { Cell::new(None) };
+    static PLAN: Cell<Option<Plan>> = const { Cell::new(None) };
     static FIRED: Cell<bool> = const { Cell::new(false) };
     /// No heap: what the crate holds of it is counted.
     static TRACE: RefCell<[&'static str; 512]> = const { RefCell::new([""; 512]) };
 }
 
-/// Forgets what was counted; the `nth` call (from 1) will fail with `errno`.
-pub fn plan(plan: Option<(u64, c_int)>) {
+/// What shall fail.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub call: &'static str,
+    /// The how many-th of the calls of this name, from 1: how often something polls may depend on the time.
+    pub nth: u64,
+    pub errno: c_int,
+}
+
+/// Forgets what was counted.
+pub fn plan(plan: Option<Plan>) {
     COUNT.set(0);
     FIRED.set(false);
     PLAN.set(plan);
@@ -43,21 +52,20 @@ pub fn fired() -> bool {
     FIRED.get()
 }
 
-/// The calls since the last plan.
-pub fn trace() -> Vec<&'static str> {
-    let calls = TRACE.with_borrow(|trace| {
-        trace
-            .iter()
-            .take(COUNT.get() as usize)
-            .copied()
-            .collect::<Vec<_>>()
-    });
-    assert_eq!(
-        calls.len() as u64,
-        COUNT.get(),
-        "room for more calls is needed"
-    );
-    calls
+/// The calls since the last plan, each with its place among those of its name.
+pub fn trace() -> Vec<(&'static str, u64)> {
+    TRACE.with_borrow(|trace| {
+        let calls = trace
+            .get(..COUNT.get() as usize)
+            .expect("room for more calls");
+        let nth = |at: usize| {
+            calls[..=at]
+                .iter()
+                .filter(|name| **name == calls[at])
+                .count() as u64
+        };
+        (0..calls.len()).map(|at| (calls[at], nth(at))).collect()
+    })
 }
 
 /// Counts the calls that `run` makes.
@@ -85,9 +93,16 @@ fn enter(name: &'static str) -> Option<c_int> {
             *place = name;
         }
     });
-    let (_, errno) = PLAN.get().filter(|(nth, _)| *nth == before + 1)?;
+    let mut plan = PLAN
+        .get()
+        .filter(|plan| plan.call == name && plan.nth > 0)?;
+    plan.nth -= 1;
+    PLAN.set(Some(plan));
+    if plan.nth > 0 {
+        return None;
+    }
     FIRED.set(true);
-    Some(errno)
+    Some(plan.errno)
 }
 
 unsafe extern "C" {
