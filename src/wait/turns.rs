@@ -1,12 +1,14 @@
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// One thread at a time, the others wait.
 #[derive(Debug)]
 pub(crate) struct Turns {
     busy: Mutex<bool>,
     free: Condvar,
+    /// Threads that sleep until it is free; changed and read with `busy` locked only.
+    asleep: AtomicU32,
 }
 
 impl Turns {
@@ -14,6 +16,7 @@ impl Turns {
         Turns {
             busy: Mutex::new(false),
             free: Condvar::new(),
+            asleep: AtomicU32::new(0),
         }
     }
 
@@ -21,9 +24,13 @@ impl Turns {
     pub(crate) fn take(&self, left: impl Fn() -> Option<Duration>) -> Option<Turn<'_>> {
         let mut busy = self.busy();
         while *busy {
-            busy = match left() {
+            let left = left();
+            if left == Some(Duration::ZERO) {
+                return None;
+            }
+            self.asleep.fetch_add(1, Ordering::Relaxed);
+            busy = match left {
                 None => self.free.wait(busy).unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => return None,
                 Some(left) => {
                     self.free
                         .wait_timeout(busy, left)
@@ -31,6 +38,7 @@ impl Turns {
                         .0
                 }
             };
+            self.asleep.fetch_sub(1, Ordering::Relaxed);
         }
         *busy = true;
         Some(Turn(self))
@@ -52,7 +60,13 @@ pub(crate) struct Turn<'t>(&'t Turns);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.busy() = false;
-        self.0.free.notify_one();
+        let mut busy = self.0.busy();
+        *busy = false;
+        let wanted = self.0.asleep.load(Ordering::Relaxed) > 0;
+        drop(busy);
+        // Waking is a system call, even where nobody sleeps.
+        if wanted {
+            self.0.free.notify_one();
+        }
     }
 }
