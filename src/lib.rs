@@ -28,6 +28,8 @@ pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
 pub use post::{Post, Signal};
 pub use srq::{Srq, SrqCfg};
+#[doc(hidden)]
+pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{

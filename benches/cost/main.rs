@@ -6,8 +6,8 @@
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use rpma::{
-    Completion, ConnCfg, ConnRequest, Connection, Endpoint, FlushKind, Memory, Peer, RemoteRegion,
-    Signal, Usage,
+    Completion, ConnCfg, ConnRequest, Connection, Endpoint, FlushKind, LocalRegion, LocalSlice,
+    Memory, Peer, RemoteRegion, RemoteSlice, Signal, Usage,
 };
 
 const ADDRESS: &str = "127.0.0.1";
@@ -52,78 +52,115 @@ fn run(op: &str, n: u64) -> rpma::Result<()> {
     repeat(op, n, &client, &near, &far)
 }
 
+/// A loop in a function of its own, as in a program; all in one function would have too few registers. What it works on may change with
+/// each call as far as the compiler knows, as it may in C: else it would check once what is the same each time.
+macro_rules! looped {
+    ($n:ident, ($($arg:ident: $type:ty),*), $([$($before:tt)*],)? |$i:ident| $body:expr) => {{
+        #[inline(never)]
+        fn run(n: u64, $($arg: *const $type),*) -> rpma::Result<()> {
+            // SAFETY: they are made of references, below.
+            $(let $arg = move || unsafe { &*$arg };)*
+            $($($before)*)?
+            for $i in 0..n {
+                $(
+                    let $arg = $arg();
+                    let _ = $arg;
+                )*
+                $body;
+            }
+            Ok(())
+        }
+        run($n, $(black_box(&raw const *$arg)),*)
+    }};
+}
+
 fn repeat(
     op: &str,
     n: u64,
     conn: &Connection,
-    near: &rpma::LocalRegion,
+    near: &LocalRegion,
     far: &RemoteRegion,
 ) -> rpma::Result<()> {
-    let local = near.slice(..64)?;
-    let remote = far.slice(..64)?;
-    let word = far.slice(..8)?;
-    let (local, remote, word) = (black_box(&local), black_box(&remote), black_box(&word));
-    let conn = black_box(conn);
-    let quiet = Signal::OnError;
-    let mut wc = [Completion::default()];
+    type Near<'a> = LocalSlice<'a>;
+    type Far = RemoteSlice;
+    const SEEN: FlushKind = FlushKind::Visibility;
+    const QUIET: fn(u64) -> Signal = Signal::OnError;
+    let local = &near.slice(..64)?;
+    let remote = &far.slice(..64)?;
+    let word = &far.slice(..8)?;
     match op {
-        "none" => (0..n).for_each(|i| {
-            black_box(i);
+        "none" => looped!(n, (), |i| black_box(i)),
+        "write" => looped!(n, (conn: Connection, local: Near<'_>, remote: Far), |i| {
+            conn.write(local, remote, QUIET(i))?
         }),
-        "write" => (0..n).try_for_each(|i| conn.write(local, remote, quiet(i)))?,
-        "read" => (0..n).try_for_each(|i| conn.read(local, remote, quiet(i)))?,
-        "flush" => (0..n).try_for_each(|i| conn.flush(remote, FlushKind::Visibility, quiet(i)))?,
-        "atomic_write" => {
-            (0..n).try_for_each(|i| conn.atomic_write(word, i.to_ne_bytes(), quiet(i)))?;
-        }
-        "send" => (0..n).try_for_each(|i| conn.send(local, quiet(i)))?,
-        "recv" => (0..n).try_for_each(|i| conn.recv(local, i))?,
-        "poll_empty" => (0..n).try_for_each(|_| conn.cq().poll(&mut wc).map(drop))?,
-        "slice" => (0..n).try_for_each(|i| {
-            far.slice(i % 64..i % 64 + 8).map(|slice| {
-                black_box(slice);
-            })
-        })?,
+        "read" => looped!(n, (conn: Connection, local: Near<'_>, remote: Far), |i| {
+            conn.read(local, remote, QUIET(i))?
+        }),
+        "flush" => looped!(n, (conn: Connection, remote: Far), |i| {
+            conn.flush(remote, SEEN, QUIET(i))?
+        }),
+        "atomic_write" => looped!(n, (conn: Connection, word: Far), |i| {
+            conn.atomic_write(word, i.to_ne_bytes(), QUIET(i))?
+        }),
+        "send" => looped!(n, (conn: Connection, local: Near<'_>), |i| {
+            conn.send(local, QUIET(i))?
+        }),
+        "recv" => looped!(n, (conn: Connection, local: Near<'_>), |i| {
+            conn.recv(local, i)?
+        }),
+        "poll_empty" => looped!(
+            n,
+            (conn: Connection),
+            [let mut wc = [Completion::default()];],
+            |_i| black_box(conn.cq().poll(&mut wc)?.len())
+        ),
+        "slice" => looped!(n, (far: RemoteRegion), |i| {
+            black_box(&far.slice(i % 64..i % 64 + 8)?);
+        }),
         // A signalled write and its completion; less `write` it is the cost of taking one.
-        "write_poll" => (0..n).try_for_each(|i| {
-            conn.write(local, remote, Signal::Always(i))?;
-            conn.cq().poll(&mut wc).map(|taken| {
-                black_box(taken.len());
-            })
-        })?,
-        "pair" => (0..n).try_for_each(|i| {
-            conn.write(local, remote, quiet(i))?;
-            conn.flush(remote, FlushKind::Visibility, quiet(i))
-        })?,
-        "batch_2" => {
+        "write_poll" => looped!(
+            n,
+            (conn: Connection, local: Near<'_>, remote: Far),
+            [let mut wc = [Completion::default()];],
+            |i| {
+                conn.write(local, remote, Signal::Always(i))?;
+                black_box(conn.cq().poll(&mut wc)?.len())
+            }
+        ),
+        "pair" => looped!(n, (conn: Connection, local: Near<'_>, remote: Far), |i| {
+            conn.write(local, remote, QUIET(i))?;
+            conn.flush(remote, SEEN, QUIET(i))?
+        }),
+        "batch_2" => looped!(
+            n,
+            (conn: Connection, local: Near<'_>, remote: Far),
+            [let mut batch = conn().batch();],
+            |i| {
+                batch.write(local, remote, QUIET(i))?;
+                batch.flush(remote, SEEN, QUIET(i))?;
+                batch.submit()?
+            }
+        ),
+        "batch_2_new" => looped!(n, (conn: Connection, local: Near<'_>, remote: Far), |i| {
             let mut batch = conn.batch();
-            (0..n).try_for_each(|i| {
-                batch.write(local, remote, quiet(i))?;
-                batch.flush(remote, FlushKind::Visibility, quiet(i))?;
-                batch.submit()
-            })?;
-        }
-        "batch_2_new" => (0..n).try_for_each(|i| {
-            let mut batch = conn.batch();
-            batch.write(local, remote, quiet(i))?;
-            batch.flush(remote, FlushKind::Visibility, quiet(i))?;
-            batch.submit()
-        })?,
-        "batch_17" => {
-            let mut batch = conn.batch();
-            (0..n).try_for_each(|i| {
+            batch.write(local, remote, QUIET(i))?;
+            batch.flush(remote, SEEN, QUIET(i))?;
+            batch.submit()?
+        }),
+        "batch_17" => looped!(
+            n,
+            (conn: Connection, local: Near<'_>, remote: Far),
+            [let mut batch = conn().batch();],
+            |i| {
                 for _ in 0..16 {
-                    batch.write(local, remote, quiet(i))?;
+                    batch.write(local, remote, QUIET(i))?;
                 }
-                batch.flush(remote, FlushKind::Visibility, quiet(i))?;
-                batch.submit()
-            })?;
-        }
-        _ => {
-            return Err(rpma::Error::NotSupported {
-                capability: "no such operation",
-            });
-        }
+                batch.flush(remote, SEEN, QUIET(i))?;
+                batch.submit()?
+            }
+        ),
+        _ => Err(rpma::Error::NotSupported {
+            capability: "no such operation",
+        }),
     }
-    Ok(())
 }

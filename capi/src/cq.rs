@@ -6,9 +6,9 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::{Completion, Cq, code};
+use rpma::{Cq, code};
 
-use crate::{Failure, INVAL, Out, c_api, given};
+use crate::{Failure, Out, c_api, failed, given};
 
 pub(crate) const NO_COMPLETION: Failure = Failure::Code(code::NO_COMPLETION);
 
@@ -27,28 +27,56 @@ c_api! {
             false => Err(NO_COMPLETION),
         }
     }
+}
 
-    /// Takes completions.
-    fn rpma_cq_get_wc(
-        cq: Option<&Cq>,
-        num_entries: c_int,
-        wc: *mut ffi::ibv_wc,
-        num_entries_got: Option<&mut c_int>,
-    ) {
-        let cq = given(cq)?;
-        let room = usize::try_from(num_entries).map_err(|_| INVAL)?;
-        if room < 1 || wc.is_null() || (room > 1 && num_entries_got.is_none()) {
-            return Err(INVAL);
-        }
-        // SAFETY: the contract of C: room for so many. The struct is made of plain numbers, and the crate only writes to it.
-        let list = unsafe { std::slice::from_raw_parts_mut(wc, room) };
-        let got = cq.poll(Completion::from_raw_mut(list))?.len();
-        if got == 0 {
-            return Err(NO_COMPLETION);
-        }
-        if let Some(place) = num_entries_got {
-            *place = got as c_int;
-        }
-        Ok(())
+/// Takes completions.
+///
+/// # Safety
+/// The contract of C: see the crate.
+// Without the guard against panics: nothing here can panic.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rpma_cq_get_wc(
+    cq: Option<&Cq>,
+    num_entries: c_int,
+    wc: *mut ffi::ibv_wc,
+    num_entries_got: Option<&mut c_int>,
+) -> c_int {
+    let Some(cq) = cq.filter(|_| !wc.is_null()) else {
+        return invalid();
+    };
+    match num_entries {
+        1 => {}
+        2.. if num_entries_got.is_some() => {}
+        _ => return invalid(),
     }
+    // SAFETY: the contract of C: room for so many.
+    let ret = unsafe { cq.poll_raw(num_entries, wc) };
+    if ret <= 0 {
+        return none_taken(ret);
+    }
+    if let Some(got) = num_entries_got {
+        *got = ret;
+    }
+    0
+}
+
+/// The number for wrong arguments, hidden: else the compiler has it ready on the way of the right ones.
+#[cold]
+#[inline(never)]
+fn invalid() -> c_int {
+    std::hint::black_box(code::INVAL)
+}
+
+#[inline(always)]
+fn none_taken(ret: c_int) -> c_int {
+    match ret {
+        0 => code::NO_COMPLETION,
+        _ => poll_failed(ret),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn poll_failed(ret: c_int) -> c_int {
+    failed("rpma_cq_get_wc", line!(), Cq::poll_error(ret))
 }

@@ -33,7 +33,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use rpma::{Error, code};
+use rpma::{Error, Tried, code};
 
 /// Why a function of the interface fails.
 enum Failure {
@@ -59,19 +59,51 @@ impl From<Error> for Failure {
 }
 
 /// Exports functions that give 0 or one of librpma's numbers.
+///
+/// A function may have a quick way, tried first: `quick { … } else { … }`. It gives the result, or what became of an attempt: where that was
+/// `Unfit` the body does it. It has no guard against panics and must not panic.
 macro_rules! c_api {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?)
+        $(quick $quick:block else)? $body:block)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
         /// The contract of C: see the crate.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> std::ffi::c_int {
-            $crate::call(stringify!($name), line!(), move || $body)
+            $crate::c_api!(@body $name ($($arg: $type),*) $($quick)? $body)
         }
     )*};
+    (@body $name:ident ($($arg:ident: $type:ty),*) $body:block) => {
+        $crate::call(stringify!($name), line!(), move || $body)
+    };
+    (@body $name:ident ($($arg:ident: $type:ty),*) $quick:block $body:block) => {{
+        // Far from the quick way, which so needs few registers.
+        #[cold]
+        #[inline(never)]
+        #[allow(unused_variables, clippy::too_many_arguments, reason = "not every body looks at all")]
+        fn guarded($($arg: $type),*) -> std::ffi::c_int {
+            $crate::call(stringify!($name), line!(), move || $body)
+        }
+        match $quick {
+            Ok(result) => result,
+            Err(rpma::Tried::Refused { call, ret }) => {
+                $crate::refused(stringify!($name), line!(), call, ret)
+            }
+            Err(_) => guarded($($arg),*),
+        }
+    }};
 }
 use c_api;
+
+/// The result of an operation that was tried, or what became of it.
+#[inline(always)]
+fn done(tried: Tried) -> Result<c_int, Tried> {
+    match tried {
+        Tried::Done => Ok(0),
+        tried => Err(tried),
+    }
+}
 
 /// Runs the body of one function.
 #[inline]
@@ -79,31 +111,44 @@ fn call(name: &'static str, line: u32, body: impl FnOnce() -> Outcome) -> c_int 
     // What a panic leaves behind is only what the types guard themselves: nothing is shared but through locks and atomics.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
-        Ok(Err(failure)) => failed(name, line, failure),
+        Ok(Err(Failure::Code(code))) => code,
+        Ok(Err(Failure::Error(error))) => failed(name, line, error),
         Err(panic) => {
             // Its drop may panic again.
             std::mem::forget(panic);
-            log::emit(
-                log::FATAL,
-                "rpma-capi",
-                line,
-                name,
-                format_args!("a panic: this is a bug of rpma"),
-            );
-            code::UNKNOWN
+            panicked(name, line)
         }
     }
 }
 
 #[cold]
-fn failed(name: &'static str, line: u32, failure: Failure) -> c_int {
-    match failure {
-        Failure::Code(code) => code,
-        Failure::Error(error) => {
-            log::emit(log::ERROR, "rpma-capi", line, name, format_args!("{error}"));
-            error.code()
-        }
+#[inline(never)]
+fn failed(name: &'static str, line: u32, error: Error) -> c_int {
+    log::emit(log::ERROR, "rpma-capi", line, name, format_args!("{error}"));
+    error.code()
+}
+
+/// The number of an attempt that the provider refused.
+#[cold]
+#[inline(never)]
+fn refused(name: &'static str, line: u32, call: &'static str, ret: c_int) -> c_int {
+    match (Tried::Refused { call, ret }).check() {
+        Ok(()) => 0,
+        Err(error) => failed(name, line, error),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(name: &'static str, line: u32) -> c_int {
+    log::emit(
+        log::FATAL,
+        "rpma-capi",
+        line,
+        name,
+        format_args!("a panic: this is a bug of rpma"),
+    );
+    code::UNKNOWN
 }
 
 const INVAL: Failure = Failure::Code(code::INVAL);

@@ -18,8 +18,12 @@ const DESCRIPTOR_LEN: usize = 21;
 const WAIT: u32 = 1;
 
 impl Local {
+    #[inline(always)]
+    pub(crate) fn region(&self) -> &LocalRegion {
+        &self.region
+    }
+
     /// `len` bytes at `offset`.
-    #[inline]
     pub(crate) fn slice(&self, offset: usize, len: usize) -> Outcome<LocalSlice<'_>> {
         let (start, end) = range(offset, len)?;
         Ok(self.region.slice(start..end)?)
@@ -27,7 +31,6 @@ impl Local {
 }
 
 /// A buffer to send from or receive into: none at all for no bytes.
-#[inline]
 pub(crate) fn buffer(mr: Option<&Local>, offset: usize, len: usize) -> Outcome<LocalSlice<'_>> {
     match mr {
         Some(mr) => mr.slice(offset, len),

@@ -9,9 +9,15 @@ use std::{
     os::fd::AsRawFd,
 };
 
-use rpma::{Connection, Cq, RemoteRegion, Signal, cq::OldOperation};
+use rpma::{Connection, Cq, RemoteRegion, cq::OldOperation};
 
-use crate::{INVAL, Out, Outcome, c_api, cq::NO_COMPLETION, given, mr::Local, ops::remote_slice};
+use crate::{
+    Out, Outcome, c_api,
+    cq::NO_COMPLETION,
+    given,
+    mr::Local,
+    ops::{remote_slice, signal},
+};
 
 /// `struct rpma_completion`.
 #[repr(C)]
@@ -90,11 +96,7 @@ c_api! {
         op_context: *const c_void,
     ) {
         let (connection, dst, src) = (given(conn)?, given(dst)?, given(src)?);
-        let signal = match flags {
-            0 => return Err(INVAL),
-            _ if flags & 2 != 0 => Signal::Always(op_context as u64),
-            _ => Signal::OnError(op_context as u64),
-        };
+        let signal = signal(flags, op_context)?;
         let dst = remote_slice(dst, dst_offset, 8)?;
         Ok(connection.write_atomic(&src.slice(src_offset, 8)?, &dst, signal)?)
     }

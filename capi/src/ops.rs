@@ -2,10 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use rpma::{Connection, FlushKind, LocalSlice, RemoteRegion, RemoteSlice, Signal};
+use rpma::{Connection, FlushKind, LocalSlice, Post, RemoteRegion, RemoteSlice, Tried};
 
 use crate::{
-    INVAL, Outcome, c_api, given,
+    INVAL, Outcome, c_api, done, given,
     mr::{self, Local, range},
 };
 
@@ -15,17 +15,19 @@ const ALWAYS: c_int = 1 << 1;
 const PERSISTENT: c_uint = 0;
 const VISIBILITY: c_uint = 1;
 
-#[inline]
-fn signal(flags: c_int, op_context: *const c_void) -> Outcome<Signal> {
+#[inline(always)]
+fn post(flags: c_int, op_context: *const c_void) -> Post {
+    Post::signaled_if(flags & ALWAYS != 0, op_context as u64)
+}
+
+pub(crate) fn signal(flags: c_int, op_context: *const c_void) -> Outcome<Post> {
     match flags {
         0 => Err(INVAL),
-        _ if flags & ALWAYS != 0 => Ok(Signal::Always(op_context as u64)),
-        _ => Ok(Signal::OnError(op_context as u64)),
+        _ => Ok(post(flags, op_context)),
     }
 }
 
 /// Both sides of a transfer: both regions, or none at all for no bytes.
-#[inline]
 fn sides<'a>(
     local: (Option<&'a Local>, usize),
     remote: (Option<&RemoteRegion>, usize),
@@ -40,7 +42,6 @@ fn sides<'a>(
     }
 }
 
-#[inline]
 pub(crate) fn remote_slice(mr: &RemoteRegion, offset: usize, len: usize) -> Outcome<RemoteSlice> {
     let (start, end) = range(offset, len)?;
     Ok(mr.slice(start..end)?)
@@ -57,7 +58,14 @@ c_api! {
         len: usize,
         flags: c_int,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, dst, src) {
+            (Some(conn), Some(dst), Some(src)) if flags != 0 => {
+                done(conn.try_read((dst.region(), dst_offset as u64), (src, src_offset as u64), len as u64, post(flags, op_context)))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
         let (dst, src) = sides((dst, dst_offset), (src, src_offset), len)?;
         Ok(connection.read(&dst, &src, signal)?)
@@ -73,7 +81,14 @@ c_api! {
         len: usize,
         flags: c_int,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, src, dst) {
+            (Some(conn), Some(src), Some(dst)) if flags != 0 => {
+                done(conn.try_write((src.region(), src_offset as u64), (dst, dst_offset as u64), len as u64, post(flags, op_context)))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
         let (src, dst) = sides((src, src_offset), (dst, dst_offset), len)?;
         Ok(connection.write(&src, &dst, signal)?)
@@ -104,7 +119,14 @@ c_api! {
         src: Option<&[u8; 8]>,
         flags: c_int,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, dst, src) {
+            (Some(conn), Some(dst), Some(src)) if flags != 0 => {
+                done(conn.try_atomic_write((dst, dst_offset as u64), *src, post(flags, op_context)))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let (connection, dst, src) = (given(conn)?, given(dst)?, given(src)?);
         let signal = signal(flags, op_context)?;
         let dst = remote_slice(dst, dst_offset, 8)?;
@@ -120,7 +142,20 @@ c_api! {
         kind: c_uint,
         flags: c_int,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, dst) {
+            (Some(conn), Some(dst)) if flags != 0 => {
+                let (at, len) = ((dst, dst_offset as u64), len as u64);
+                let post = post(flags, op_context);
+                match kind {
+                    PERSISTENT => done(conn.try_flush(at, len, FlushKind::Persistent, post)),
+                    VISIBILITY => done(conn.try_flush(at, len, FlushKind::Visibility, post)),
+                    _ => Err(Tried::Unfit),
+                }
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let (connection, region, signal) = (given(conn)?, given(dst)?, signal(flags, op_context)?);
         let kind = match kind {
             PERSISTENT => FlushKind::Persistent,
@@ -146,7 +181,14 @@ c_api! {
         len: usize,
         flags: c_int,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, src) {
+            (Some(conn), Some(src)) if flags != 0 => {
+                done(conn.try_send((src.region(), offset as u64), len as u64, post(flags, op_context)))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
         Ok(connection.send(&mr::buffer(src, offset, len)?, signal)?)
     }
@@ -172,7 +214,14 @@ c_api! {
         offset: usize,
         len: usize,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (conn, dst) {
+            (Some(conn), Some(dst)) => {
+                done(conn.try_recv((dst.region(), offset as u64), len as u64, op_context as u64))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let connection = given(conn)?;
         Ok(connection.recv(&mr::buffer(dst, offset, len)?, op_context as u64)?)
     }

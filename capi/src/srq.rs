@@ -6,10 +6,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use rpma::{Cq, Peer, Srq, SrqCfg};
+use rpma::{Cq, Peer, Srq, SrqCfg, Tried};
 
 use crate::{
-    Out, OutHandle, Slot, c_api, given,
+    Out, OutHandle, Slot, c_api, done, given,
     mr::{self, Local},
 };
 
@@ -95,7 +95,15 @@ c_api! {
         offset: usize,
         len: usize,
         op_context: *const c_void,
-    ) {
+    ) quick {
+        match (srq, dst) {
+            (Some(srq), Some(dst)) => {
+                let at = (dst.region(), offset as u64);
+                done(srq.try_recv(at, len as u64, op_context as u64))
+            }
+            _ => Err(Tried::Unfit),
+        }
+    } else {
         let srq = given(srq)?;
         Ok(srq.recv(&mr::buffer(dst, offset, len)?, op_context as u64)?)
     }

@@ -16,6 +16,7 @@ mod endpoint;
 mod event;
 pub(crate) mod id;
 mod ops;
+mod ops_try;
 mod parts;
 mod request;
 

@@ -150,8 +150,13 @@ impl Cq {
     #[doc(alias = "rpma_cq_get_wc")]
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll<'b>(&self, buf: &'b mut [Completion]) -> Result<&'b [Completion]> {
-        let n = self.raw.poll(buf)?;
-        Ok(buf.get(..n).unwrap_or_default())
+        self.raw.poll(buf)
+    }
+
+    /// The error of a poll that gave `ret`.
+    #[doc(hidden)]
+    pub fn poll_error(ret: i32) -> Error {
+        crate::verbs::poll_failed(ret)
     }
 
     /// Takes one completion if one is there; never blocks.
@@ -298,7 +303,7 @@ impl Cq {
     }
 
     fn take_n(&self, buf: &mut [Completion], wait: Wait) -> Result<usize> {
-        let n = self.raw.poll(buf)?;
+        let n = self.raw.poll(buf)?.len();
         if n > 0 {
             return Ok(n);
         }
@@ -307,7 +312,7 @@ impl Cq {
             .and_then(|timeout| Instant::now().checked_add(timeout));
         let mut polls = 0u32;
         while polls < wait.polls {
-            let n = self.raw.poll(buf)?;
+            let n = self.raw.poll(buf)?.len();
             if n > 0 {
                 return Ok(n);
             }
@@ -321,7 +326,7 @@ impl Cq {
         }
         let until = deadline.map_or(Until::Forever, Until::Deadline);
         let queue = self.alone(until)?;
-        self.arming.take(&queue, || self.raw.poll(buf))
+        self.arming.take(&queue, || Ok(self.raw.poll(buf)?.len()))
     }
 
     /// Makes the fd of the completion channel non-blocking, or blocking as it is at first. The methods of this type behave the same

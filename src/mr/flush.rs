@@ -94,6 +94,18 @@ impl FlushPlan {
         }
     }
 
+    /// Can it be done natively?
+    #[inline(always)]
+    pub(crate) const fn natively(self, kind: FlushKind) -> bool {
+        self.intersects(FlushPlan::of_kind(kind).intersection(FlushPlan::NATIVE))
+    }
+
+    /// Can it be done by reading?
+    #[inline(always)]
+    pub(crate) const fn by_reading(self, kind: FlushKind) -> bool {
+        self.intersects(FlushPlan::of_kind(kind).difference(FlushPlan::NATIVE))
+    }
+
     /// Is there a kind of flush that is done by reading?
     #[inline(always)]
     pub(crate) const fn reads(self) -> bool {
@@ -101,8 +113,19 @@ impl FlushPlan {
             FlushPlan::READ_VISIBILITY.bits() << 2 == FlushPlan::NATIVE_VISIBILITY.bits()
                 && FlushPlan::READ_PERSISTENT.bits() << 2 == FlushPlan::NATIVE_PERSISTENT.bits()
         );
-        let reads = FlushPlan::all().bits() & !FlushPlan::NATIVE.bits();
-        self.bits() & !(self.bits() >> 2) & reads != 0
+        // A bit for each of the 16 plans.
+        const READS: u32 = {
+            let (mut table, mut plan) = (0, 0);
+            while plan < 16 {
+                let reads = plan & !(plan >> 2) & 3;
+                if reads != 0 {
+                    table |= 1 << plan;
+                }
+                plan += 1;
+            }
+            table
+        };
+        READS.wrapping_shr(self.bits() as u32) & 1 != 0
     }
 
     /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.

@@ -26,7 +26,8 @@ use crate::{
 #[doc(alias = "rpma_mr_reg")]
 pub struct LocalRegion {
     held: Held<Mr>,
-    span: Span,
+    /// All of it: what its slices are cut from.
+    whole: LocalSlice<'static>,
     rkey: u32,
     usage: Usage,
     methods: FlushMethods,
@@ -68,12 +69,7 @@ impl LocalRegion {
         methods: FlushMethods,
     ) -> LocalRegion {
         LocalRegion {
-            span: Span {
-                addr,
-                len,
-                lkey: mr.lkey(),
-                tag: u64::from(pd_tag) << 32 | u64::from(usage.bits()),
-            },
+            whole: LocalSlice::whole(addr, len, mr.lkey(), pd_tag, usage),
             rkey: mr.rkey(),
             held: Held::new(mr, memory),
             usage,
@@ -88,7 +84,13 @@ impl LocalRegion {
     /// [`Error::OutOfRange`] when the range does not lie inside the region. An empty range inside is fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'_>> {
-        self.span.slice(range)
+        self.whole.slice(range)
+    }
+
+    /// All of it.
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &LocalSlice<'_> {
+        &self.whole
     }
 
     /// The length of the region in bytes, at least 1.
@@ -99,7 +101,7 @@ impl LocalRegion {
     )]
     #[doc(alias = "rpma_mr_get_size")]
     pub fn len(&self) -> u64 {
-        self.span.len
+        self.whole.len
     }
 
     /// What the region was registered for.
@@ -118,8 +120,8 @@ impl LocalRegion {
     #[doc(alias = "rpma_mr_get_descriptor")]
     pub fn descriptor(&self) -> Descriptor {
         Descriptor::new(
-            self.span.addr,
-            self.span.len,
+            self.whole.sge.addr,
+            self.whole.len,
             self.rkey,
             self.usage,
             self.methods,
@@ -287,11 +289,11 @@ impl LocalRegion {
 impl fmt::Debug for LocalRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalRegion")
-            .field("address", &format_args!("{:#x}", self.span.addr))
-            .field("len", &self.span.len)
+            .field("address", &format_args!("{:#x}", self.whole.sge.addr))
+            .field("len", &self.whole.len)
             .field("usage", &self.usage)
             .field("methods", &self.methods)
-            .field("lkey", &self.span.lkey)
+            .field("lkey", &self.whole.sge.lkey)
             .field("rkey", &self.rkey)
             .finish_non_exhaustive()
     }
@@ -354,9 +356,24 @@ impl<'a> LocalSlice<'a> {
         },
         len: 0,
         tag: 0,
-        quick: quick::local(0, Usage::empty(), 0),
+        quick: quick::part(quick::local(0, Usage::empty()), 0),
         region: PhantomData,
     };
+
+    /// All of a region. One that is registered does not leave the address space.
+    fn whole(addr: u64, len: u64, lkey: u32, pd_tag: u32, usage: Usage) -> Self {
+        LocalSlice {
+            sge: ffi::ibv_sge {
+                addr,
+                length: u32::try_from(len).unwrap_or(u32::MAX),
+                lkey,
+            },
+            len,
+            tag: u64::from(pd_tag) << 32 | u64::from(usage.bits()),
+            quick: quick::part(quick::local(pd_tag, usage), len),
+            region: PhantomData,
+        }
+    }
 
     /// The bytes of `range`, counted from the start of this slice.
     ///
@@ -369,6 +386,16 @@ impl<'a> LocalSlice<'a> {
         Ok(self.part(start, len))
     }
 
+    /// What the device gets of `len` bytes from `offset` on, which lie inside and are not longer than 32 bits tell.
+    #[inline(always)]
+    pub(crate) fn sge_at(&self, offset: u64, len: u64) -> ffi::ibv_sge {
+        ffi::ibv_sge {
+            addr: self.sge.addr + offset,
+            length: len as u32,
+            lkey: self.sge.lkey,
+        }
+    }
+
     /// `start` and `len` lie inside.
     #[inline]
     fn part(&self, start: u64, len: u64) -> LocalSlice<'a> {
@@ -379,7 +406,7 @@ impl<'a> LocalSlice<'a> {
                 lkey: self.sge.lkey,
             },
             len,
-            quick: quick::local((self.tag >> 32) as u32, self.usage(), len),
+            quick: quick::part(self.quick, len),
             ..*self
         }
     }
@@ -414,49 +441,12 @@ impl fmt::Debug for LocalSlice<'_> {
     }
 }
 
-/// What slices are cut from.
-struct Span {
-    addr: u64,
-    len: u64,
-    lkey: u32,
-    tag: u64,
-}
-
-impl Span {
-    #[inline]
-    fn slice<'a>(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'a>> {
-        let (start, len) = range::resolve("range", range, self.len)?;
-        Ok(LocalSlice {
-            sge: ffi::ibv_sge {
-                // A registered region does not leave the address space.
-                addr: self.addr + start,
-                length: u32::try_from(len).unwrap_or(u32::MAX),
-                lkey: self.lkey,
-            },
-            len,
-            tag: self.tag,
-            quick: quick::local(
-                (self.tag >> 32) as u32,
-                Usage::from_bits_truncate(self.tag as u32),
-                len,
-            ),
-            region: PhantomData,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn span(len: u64) -> Span {
-        let usage = Usage::WRITE_SRC | Usage::ATOMIC;
-        Span {
-            addr: 0x1000,
-            len,
-            lkey: 9,
-            tag: 3 << 32 | u64::from(usage.bits()),
-        }
+    fn span(len: u64) -> LocalSlice<'static> {
+        LocalSlice::whole(0x1000, len, 9, 3, Usage::WRITE_SRC | Usage::ATOMIC)
     }
 
     fn fields(slice: LocalSlice<'_>) -> (u64, u32, u32, u64) {

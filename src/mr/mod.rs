@@ -13,7 +13,7 @@ mod held;
 mod local;
 mod memory;
 pub(crate) mod quick;
-mod range;
+pub(crate) mod range;
 mod remote;
 mod usage;
 
@@ -22,7 +22,7 @@ pub(crate) use flush::FlushPlan;
 pub use flush::{FlushKind, FlushMethods};
 pub use local::{Advice, LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};
-pub(crate) use remote::FLUSH_READ;
+pub(crate) use remote::{FLUSH_READ, HEAD_SHIFT, Target};
 pub use remote::{RemoteRegion, RemoteSlice};
 pub use usage::Usage;
 

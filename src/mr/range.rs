@@ -43,6 +43,15 @@ pub(crate) fn check(argument: &'static str, offset: u64, len: u64, size: u64) ->
     }
 }
 
+/// Do `len` bytes from `offset` on lie within `size` bytes?
+#[inline(always)]
+pub(crate) const fn inside(offset: u64, len: u64, size: u64) -> bool {
+    match offset.checked_add(len) {
+        Some(end) => end <= size,
+        None => false,
+    }
+}
+
 #[cold]
 fn outside(argument: &'static str, start: u64, end: u64, size: u64) -> Error {
     Error::OutOfRange {
@@ -112,5 +121,7 @@ mod tests {
         assert!(check("offset", 10, 1, 10).is_err());
         assert!(check("offset", u64::MAX, 1, 10).is_err());
         assert!(check("offset", u64::MAX - 3, 8, u64::MAX).is_err());
+        assert!(inside(0, 10, 10) && inside(10, 0, 10));
+        assert!(!inside(10, 1, 10) && !inside(u64::MAX - 3, 8, u64::MAX));
     }
 }

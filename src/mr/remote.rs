@@ -1,6 +1,6 @@
 //! Memory of a peer, as this machine knows it.
 
-use std::ops::RangeBounds;
+use std::{fmt, ops::RangeBounds};
 
 use super::{FlushKind, FlushMethods, FlushPlan, Usage, descriptor, quick, range};
 use crate::error::Result;
@@ -11,14 +11,12 @@ use crate::error::Result;
 /// peer, completes with [an error](crate::Error) and ends the connection.
 ///
 /// All offsets and lengths are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[doc(alias = "rpma_mr_remote")]
 #[doc(alias = "rpma_mr_remote_delete")]
 pub struct RemoteRegion {
-    addr: u64,
-    len: u64,
-    rkey: u32,
-    usage: Usage,
+    /// All of it: what its slices are cut from.
+    whole: RemoteSlice,
     methods: Option<FlushMethods>,
 }
 
@@ -41,11 +39,17 @@ impl RemoteRegion {
         usage: Usage,
         methods: Option<FlushMethods>,
     ) -> RemoteRegion {
+        let flushes = FlushPlan::of_region(usage, methods);
         RemoteRegion {
-            addr,
-            len,
-            rkey,
-            usage,
+            whole: RemoteSlice {
+                target: Target::new(addr, rkey, usage),
+                len,
+                quick: quick::remote(usage),
+                flushes,
+                region_flushes: flushes,
+                whole: true,
+                head: head(len),
+            },
             methods,
         }
     }
@@ -57,29 +61,25 @@ impl RemoteRegion {
     /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the region. An empty range inside is fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<RemoteSlice> {
-        self.whole().slice(range)
+        self.whole.slice(range)
     }
 
     /// The whole region.
     #[inline]
     pub fn whole(&self) -> RemoteSlice {
-        RemoteSlice {
-            addr: self.addr,
-            len: self.len,
-            rkey: self.rkey,
-            usage: self.usage,
-            quick: quick::remote(self.usage),
-            flushes: FlushPlan::of_region(self.usage, self.methods),
-            region_flushes: FlushPlan::of_region(self.usage, self.methods),
-            whole: true,
-            head: head(self.len),
-        }
+        self.whole
+    }
+
+    /// All of it.
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &RemoteSlice {
+        &self.whole
     }
 
     /// Where the region starts in the peer's address space.
     #[inline]
     pub const fn address(&self) -> u64 {
-        self.addr
+        self.whole.address()
     }
 
     /// The length of the region in bytes, at least 1.
@@ -90,20 +90,20 @@ impl RemoteRegion {
     )]
     #[doc(alias = "rpma_mr_remote_get_size")]
     pub const fn len(&self) -> u64 {
-        self.len
+        self.whole.len
     }
 
     /// The key by which this machine's device asks the peer's for the region.
     #[inline]
     pub const fn rkey(&self) -> u32 {
-        self.rkey
+        self.whole.target.rkey()
     }
 
     /// What the region was registered for.
     #[inline]
     #[doc(alias = "rpma_mr_remote_get_flush_type")]
     pub const fn usage(&self) -> Usage {
-        self.usage
+        self.whole.usage()
     }
 
     /// The native flushes that the region accepts. `None` when its descriptor does not tell, as those of librpma do not.
@@ -115,25 +115,90 @@ impl RemoteRegion {
     /// Whether the region was registered to be flushed so, by whichever method.
     #[inline]
     pub const fn can_flush(&self, kind: FlushKind) -> bool {
-        self.usage.contains(kind.usage())
+        self.whole.usage().contains(kind.usage())
+    }
+}
+
+impl fmt::Debug for RemoteRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteRegion")
+            .field("address", &format_args!("{:#x}", self.address()))
+            .field("len", &self.len())
+            .field("usage", &self.usage())
+            .field("methods", &self.methods)
+            .field("rkey", &self.rkey())
+            .finish()
     }
 }
 
 /// The bytes that a flush by reading reads, at most: fewer where the range has fewer.
 pub(crate) const FLUSH_READ: u8 = 8;
 
+/// Where in a slice's `head` that number starts: so that it is the offset of a table's element of 16 bytes.
+pub(crate) const HEAD_SHIFT: u32 = 4;
+
 #[inline]
 fn head(len: u64) -> u8 {
-    len.min(u64::from(FLUSH_READ)) as u8
+    (len.min(u64::from(FLUSH_READ)) as u8) << HEAD_SHIFT
+}
+
+/// Where an operation goes: its first 12 bytes are those of a work request, so that 16 bytes are copied at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub(crate) struct Target {
+    addr: u64,
+    /// The rkey, then the usage.
+    keys: u64,
+}
+
+impl Target {
+    const fn new(addr: u64, rkey: u32, usage: Usage) -> Self {
+        let (first, second) = (rkey as u64, usage.bits() as u64);
+        Target {
+            addr,
+            keys: match cfg!(target_endian = "little") {
+                true => first | second << 32,
+                false => first << 32 | second,
+            },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn addr(self) -> u64 {
+        self.addr
+    }
+
+    #[inline(always)]
+    pub(crate) const fn rkey(self) -> u32 {
+        match cfg!(target_endian = "little") {
+            true => self.keys as u32,
+            false => (self.keys >> 32) as u32,
+        }
+    }
+
+    const fn usage(self) -> Usage {
+        Usage::from_bits_truncate(match cfg!(target_endian = "little") {
+            true => (self.keys >> 32) as u32,
+            false => self.keys as u32,
+        })
+    }
+
+    /// The same, `by` bytes further on.
+    #[inline(always)]
+    pub(crate) const fn at(self, by: u64) -> Self {
+        Target {
+            addr: self.addr + by,
+            ..self
+        }
+    }
 }
 
 /// A part of a [`RemoteRegion`]: the remote side of an operation. Small, [`Copy`], and checked when it was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct RemoteSlice {
-    pub(crate) addr: u64,
+    pub(crate) target: Target,
     pub(crate) len: u64,
-    pub(crate) rkey: u32,
-    pub(crate) usage: Usage,
     /// What the quick check needs.
     pub(crate) quick: u32,
     /// The flushes that it can have.
@@ -142,7 +207,7 @@ pub struct RemoteSlice {
     region_flushes: FlushPlan,
     /// It is the entire region.
     pub(crate) whole: bool,
-    /// How many of its first bytes a flush by reading reads.
+    /// How many of its first bytes a flush by reading reads, shifted by [`HEAD_SHIFT`].
     pub(crate) head: u8,
 }
 
@@ -150,10 +215,8 @@ impl RemoteSlice {
     /// No bytes of no region: the other side of an operation without content, as the C interface has it.
     #[doc(hidden)]
     pub const NOWHERE: RemoteSlice = RemoteSlice {
-        addr: 0,
+        target: Target::new(0, 0, Usage::all()),
         len: 0,
-        rkey: 0,
-        usage: Usage::all(),
         quick: u32::MAX,
         flushes: FlushPlan::empty(),
         region_flushes: FlushPlan::empty(),
@@ -169,9 +232,30 @@ impl RemoteSlice {
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<RemoteSlice> {
         let (start, len) = range::resolve("range", range, self.len)?;
-        Ok(RemoteSlice {
+        Ok(self.part(start, len))
+    }
+
+    /// `len` bytes of an entire region from `offset` on, where there are some that lie inside, and that any flush can do.
+    #[inline(always)]
+    pub(crate) fn quick_part(&self, offset: u64, len: u64) -> Option<RemoteSlice> {
+        if len.wrapping_sub(1) >= FlushPlan::MAX_RANGE || !range::inside(offset, len, self.len) {
+            return None;
+        }
+        Some(RemoteSlice {
+            target: self.target.at(offset),
+            len,
+            whole: len == self.len,
+            head: head(len),
+            ..*self
+        })
+    }
+
+    /// `start` and `len` lie inside.
+    #[inline(always)]
+    fn part(&self, start: u64, len: u64) -> RemoteSlice {
+        RemoteSlice {
             // start is at most the length, and a region never leaves the address space.
-            addr: self.addr + start,
+            target: self.target.at(start),
             len,
             whole: self.whole && len == self.len,
             flushes: self
@@ -179,13 +263,13 @@ impl RemoteSlice {
                 .of_range(len, self.whole && len == self.len),
             head: head(len),
             ..*self
-        })
+        }
     }
 
     /// Where the slice starts in the peer's address space.
     #[inline]
     pub const fn address(&self) -> u64 {
-        self.addr
+        self.target.addr()
     }
 
     /// The length of the slice in bytes.
@@ -203,7 +287,18 @@ impl RemoteSlice {
     /// What its region was registered for.
     #[inline]
     pub const fn usage(&self) -> Usage {
-        self.usage
+        self.target.usage()
+    }
+}
+
+impl fmt::Debug for RemoteSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteSlice")
+            .field("address", &format_args!("{:#x}", self.address()))
+            .field("len", &self.len)
+            .field("usage", &self.usage())
+            .field("rkey", &self.target.rkey())
+            .finish()
     }
 }
 
@@ -225,8 +320,11 @@ mod tests {
     #[test]
     fn a_slice_carries_all_that_a_post_needs() {
         let slice = region().slice(10..30).unwrap();
-        assert_eq!((slice.addr, slice.len, slice.rkey), (0x100a, 20, 7));
-        assert_eq!(slice.usage, region().usage());
+        assert_eq!(
+            (slice.address(), slice.len, slice.target.rkey()),
+            (0x100a, 20, 7)
+        );
+        assert_eq!(slice.usage(), region().usage());
         assert_eq!(slice.flushes, region().whole().flushes);
         assert!(!slice.whole && !slice.is_empty());
         assert_eq!((slice.address(), slice.len()), (0x100a, 20));
@@ -235,8 +333,20 @@ mod tests {
     #[test]
     fn a_slice_of_a_slice_counts_from_its_own_start() {
         let slice = region().slice(10..30).unwrap().slice(5..=9).unwrap();
-        assert_eq!((slice.addr, slice.len), (0x100f, 5));
+        assert_eq!((slice.address(), slice.len), (0x100f, 5));
         assert!(region().slice(10..30).unwrap().slice(..21).is_err());
+    }
+
+    #[test]
+    fn a_quick_part_is_a_slice() {
+        let region = region();
+        for (offset, len) in [(0, 100), (0, 1), (10, 20), (99, 1)] {
+            let part = region.all().quick_part(offset, len);
+            assert_eq!(part, region.slice(offset..offset + len).ok());
+        }
+        for (offset, len) in [(0, 0), (0, 101), (100, 1), (u64::MAX, 2), (2, u64::MAX)] {
+            assert_eq!(region.all().quick_part(offset, len), None);
+        }
     }
 
     #[test]
@@ -258,13 +368,25 @@ mod tests {
         assert!(region.slice(101..).is_err());
         assert!(region.slice(..=u64::MAX).is_err());
         let top = RemoteRegion::new(u64::MAX - 8, 8, 1, Usage::READ_SRC, None);
-        assert_eq!(top.slice(8..8).unwrap().addr, u64::MAX);
+        assert_eq!(top.slice(8..8).unwrap().address(), u64::MAX);
     }
 
     #[test]
     fn flushing_needs_its_own_usage() {
         assert!(region().can_flush(FlushKind::Visibility));
         assert!(!region().can_flush(FlushKind::Persistent));
+    }
+
+    #[test]
+    fn a_target_lies_as_in_a_work_request() {
+        let target = Target::new(0x1122, 0x33, Usage::READ_SRC);
+        assert_eq!((target.addr(), target.rkey()), (0x1122, 0x33));
+        assert_eq!(target.usage(), Usage::READ_SRC);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&target.addr.to_ne_bytes());
+        bytes[8..].copy_from_slice(&target.keys.to_ne_bytes());
+        assert_eq!(bytes[8..12], 0x33u32.to_ne_bytes());
+        assert_eq!(target.at(2).addr(), 0x1124);
     }
 
     #[test]

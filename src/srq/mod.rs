@@ -170,7 +170,14 @@ impl Srq {
     #[doc(alias = "rpma_srq_recv")]
     #[inline]
     pub fn recv(&self, dst: &LocalSlice<'_>, wr_id: u64) -> Result<()> {
-        self.inner.raw.recv(std::slice::from_ref(dst), wr_id)
+        self.inner.raw.recv_one(dst, wr_id)
+    }
+
+    /// [`recv`](Self::recv) as the C interface tries it first; see [`Tried`](crate::Tried).
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn try_recv(&self, dst: (&crate::LocalRegion, u64), len: u64, wr_id: u64) -> crate::Tried {
+        self.inner.raw.try_recv(dst, len, wr_id)
     }
 
     /// Posts a receive that is spread over several slices.

@@ -2,11 +2,10 @@
 
 use std::mem::ManuallyDrop;
 
-use rdma_sys as ffi;
-
 use super::{
+    place::Place,
     qp::Qp,
-    request::{Body, Request},
+    request::{READ, Request, Transfer, WRITE},
     send_buffer::SendBuffer,
     sges::Sges,
 };
@@ -39,21 +38,31 @@ pub struct Batch<'c> {
     qp: &'c Qp,
     // Taken out only by drop.
     buffer: ManuallyDrop<Box<SendBuffer>>,
+    // Where the next operation goes: the buffer's own is brought up to date by `slow`.
+    next: Place,
 }
 
 impl<'c> Batch<'c> {
     #[inline]
     pub(crate) fn new(qp: &'c Qp) -> Self {
-        Batch {
-            qp,
-            buffer: ManuallyDrop::new(qp.take_send_buffer()),
-        }
+        let buffer = ManuallyDrop::new(qp.take_send_buffer());
+        let next = buffer.next;
+        Batch { qp, buffer, next }
+    }
+
+    /// What goes by the buffer's own methods.
+    #[inline]
+    fn slow<R>(&mut self, body: impl FnOnce(&Qp, &mut SendBuffer) -> R) -> R {
+        let qp = self.qp;
+        let (next, result) = self.buffer.settled(self.next, |buffer| body(qp, buffer));
+        self.next = next;
+        result
     }
 
     /// The number of operations that wait for [`submit`](Self::submit).
     #[inline]
     pub fn len(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len_at(self.next)
     }
 
     /// Is there nothing to submit?
@@ -63,7 +72,7 @@ impl<'c> Batch<'c> {
 
     /// Forgets the operations that were added.
     pub fn clear(&mut self) {
-        self.buffer.clear();
+        self.slow(|_, buffer| buffer.clear());
     }
 
     /// Adds a write; see [`Connection::write`](crate::Connection::write).
@@ -74,14 +83,25 @@ impl<'c> Batch<'c> {
         dst: &RemoteSlice,
         post: impl Into<Post>,
     ) -> Result<()> {
-        let post = post.into();
-        if !self.qp.quick(src, dst, Usage::WRITE_SRC | Usage::WRITE_DST) {
-            let checked = self.qp.check_write(src, dst, post)?;
-            self.buffer.add(checked.request, checked.num_sge, src.sge);
-            return Ok(());
+        self.transfer(&WRITE, src, dst, post.into())
+    }
+
+    #[inline(always)]
+    fn transfer(
+        &mut self,
+        transfer: &Transfer,
+        local: &LocalSlice<'_>,
+        remote: &RemoteSlice,
+        post: Post,
+    ) -> Result<()> {
+        // SAFETY: the place is the buffer's.
+        if !unsafe { self.next.quick(transfer, local, remote) } {
+            return self
+                .slow(|qp, buffer| transfer_slow(qp, buffer, transfer, local, remote, post));
         }
-        let request = Request::transfer(ffi::IBV_WR_RDMA_WRITE, dst, post);
-        self.buffer.add(request, 1, src.sge);
+        let request = transfer.request(remote.target, post);
+        // SAFETY: the quick check finds no full buffer right.
+        self.next = unsafe { self.next.put(request, 1, &local.sge) };
         Ok(())
     }
 
@@ -114,9 +134,9 @@ impl<'c> Batch<'c> {
         post: Post,
     ) -> Result<()> {
         let mut sges = Sges::new();
-        let len = self.qp.gather(&mut sges, Usage::WRITE_SRC, "src", src)?;
+        let len = self.qp.gather_for(&WRITE, &mut sges, src)?;
         let request = self.qp.check_write_of(len, dst, imm, post)?;
-        self.buffer.push(request, sges.as_slice());
+        self.slow(|_, buffer| buffer.push(request, sges.as_slice()));
         Ok(())
     }
 
@@ -131,7 +151,7 @@ impl<'c> Batch<'c> {
         let request = self
             .qp
             .check_write_of(src.len() as u64, dst, None, post.into())?;
-        self.buffer.push_inline(request, src);
+        self.slow(|_, buffer| buffer.push_inline(request, src));
         Ok(())
     }
 
@@ -143,15 +163,7 @@ impl<'c> Batch<'c> {
         src: &RemoteSlice,
         post: impl Into<Post>,
     ) -> Result<()> {
-        let post = post.into();
-        if !self.qp.quick(dst, src, Usage::READ_DST | Usage::READ_SRC) {
-            let checked = self.qp.check_read(dst, src, post)?;
-            self.buffer.add(checked.request, checked.num_sge, dst.sge);
-            return Ok(());
-        }
-        let request = Request::transfer(ffi::IBV_WR_RDMA_READ, src, post);
-        self.buffer.add(request, 1, dst.sge);
-        Ok(())
+        self.transfer(&READ, dst, src, post.into())
     }
 
     /// Adds a send; see [`Connection::send`](crate::Connection::send).
@@ -173,7 +185,7 @@ impl<'c> Batch<'c> {
         let mut sges = Sges::new();
         self.qp.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.qp.check_send(imm, post)?;
-        self.buffer.push(request, sges.as_slice());
+        self.slow(|_, buffer| buffer.push(request, sges.as_slice()));
         Ok(())
     }
 
@@ -181,7 +193,7 @@ impl<'c> Batch<'c> {
     pub fn send_inline(&mut self, src: &[u8], post: impl Into<Post>) -> Result<()> {
         self.qp.check_inline("src", src.len())?;
         let request = self.qp.check_send(None, post.into())?;
-        self.buffer.push_inline(request, src);
+        self.slow(|_, buffer| buffer.push_inline(request, src));
         Ok(())
     }
 
@@ -193,25 +205,21 @@ impl<'c> Batch<'c> {
         kind: FlushKind,
         post: impl Into<Post>,
     ) -> Result<()> {
-        // Borrowed by whichever of the two runs.
-        let buffer = std::cell::Cell::new(Some(&mut **self.buffer));
-        self.qp.flush_by(
-            range,
-            kind,
-            post.into(),
-            |request| {
-                if let Some(buffer) = buffer.take() {
-                    buffer.add_extended(request);
-                }
-                Ok(())
-            },
-            |request, sge| {
-                if let Some(buffer) = buffer.take() {
-                    buffer.add(request, 1, *sge);
-                }
-                Ok(())
-            },
-        )
+        let post = post.into();
+        // SAFETY: the place is the buffer's.
+        let possible = self.qp.flushes(range) & unsafe { self.next.flushes() };
+        if possible.natively(kind) {
+            let request = Request::flush(range, kind, post);
+            // SAFETY: where there are flushes there is room.
+            self.next = unsafe { self.buffer.put_extended(self.next, request) };
+        } else if possible.by_reading(kind) {
+            let request = READ.request(range.target, post);
+            // SAFETY: as above.
+            self.next = unsafe { self.next.put(request, 1, self.qp.scratch(range)) };
+        } else {
+            return self.slow(|qp, buffer| flush_slow(qp, buffer, range, kind, post));
+        }
+        Ok(())
     }
 
     /// Adds an atomic write; see [`Connection::atomic_write`](crate::Connection::atomic_write).
@@ -222,11 +230,11 @@ impl<'c> Batch<'c> {
         value: [u8; 8],
         post: impl Into<Post>,
     ) -> Result<()> {
-        let request = self.qp.check_atomic_write(dst, value, post.into())?;
-        match request.body {
-            Body::AtomicWrite { .. } => self.buffer.add_extended(request),
-            _ => self.buffer.push_inline(request, &value),
-        }
+        let (native, post) = self.qp.check_atomic_write(dst, post.into())?;
+        self.slow(|_, buffer| match native {
+            true => buffer.add_extended(Request::atomic_write(dst.target, value, post)),
+            false => buffer.push_inline(WRITE.request(dst.target, post), &value),
+        });
         Ok(())
     }
 
@@ -242,7 +250,7 @@ impl<'c> Batch<'c> {
         let request = self
             .qp
             .check_atomic(dst, word, expected, Some(new), post.into())?;
-        self.buffer.add(request, 1, dst.sge);
+        self.slow(|_, buffer| buffer.add(request, 1, &dst.sge));
         Ok(())
     }
 
@@ -255,7 +263,7 @@ impl<'c> Batch<'c> {
         post: impl Into<Post>,
     ) -> Result<()> {
         let request = self.qp.check_atomic(dst, word, add, None, post.into())?;
-        self.buffer.add(request, 1, dst.sge);
+        self.slow(|_, buffer| buffer.add(request, 1, &dst.sge));
         Ok(())
     }
 
@@ -266,14 +274,60 @@ impl<'c> Batch<'c> {
     /// stay in the batch, in order, and may be submitted again.
     #[inline]
     pub fn submit(&mut self) -> Result<()> {
-        self.buffer.submit(self.qp)
+        match self.buffer.submit_quick(self.qp, self.next) {
+            Some(next) => {
+                self.next = next;
+                Ok(())
+            }
+            None => self.slow(|qp, buffer| buffer.submit(qp)),
+        }
     }
 }
 
+// These get the buffer, not the batch, whose fields can stay in registers so.
+
+#[cold]
+#[inline(never)]
+fn transfer_slow(
+    qp: &Qp,
+    buffer: &mut SendBuffer,
+    transfer: &Transfer,
+    local: &LocalSlice<'_>,
+    remote: &RemoteSlice,
+    post: Post,
+) -> Result<()> {
+    if !qp.quick(transfer, local, remote) {
+        qp.check_transfer(transfer, local, remote)?;
+    }
+    let request = transfer.request(remote.target, post);
+    buffer.add(request, usize::from(!local.is_empty()), &local.sge);
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn flush_slow(
+    qp: &Qp,
+    buffer: &mut SendBuffer,
+    range: &RemoteSlice,
+    kind: FlushKind,
+    post: Post,
+) -> Result<()> {
+    let possible = qp.flushes(range);
+    if possible.natively(kind) {
+        buffer.add_extended(Request::flush(range, kind, post));
+    } else if possible.by_reading(kind) {
+        buffer.add(READ.request(range.target, post), 1, qp.scratch(range));
+    } else {
+        return Err(qp.flush_refused(range, kind));
+    }
+    Ok(())
+}
+
 impl Drop for Batch<'_> {
-    #[inline]
+    // Inlined, so that a batch has no address and stays in registers.
+    #[inline(always)]
     fn drop(&mut self) {
-        self.buffer.clear();
         // SAFETY: the batch is being dropped, so nobody uses the buffer after it was taken out.
         let buffer = unsafe { ManuallyDrop::take(&mut self.buffer) };
         self.qp.give_send_buffer(buffer);

@@ -158,16 +158,18 @@ impl RawCq {
         unsafe { (*self.raw.as_ptr()).cqe.max(0) as u32 }
     }
 
-    /// Takes completions into `buf`, and says how many (`ibv_poll_cq(3)`).
+    /// Takes completions into `buf`, and gives the part that was filled (`ibv_poll_cq(3)`).
     #[inline]
-    pub(crate) fn poll(&self, buf: &mut [Completion]) -> Result<usize> {
-        let len = buf.len().min(i32::MAX as usize) as i32;
+    pub(crate) fn poll<'b>(&self, buf: &'b mut [Completion]) -> Result<&'b [Completion]> {
+        let len = buf.len().min(i32::MAX as usize) as u32;
         // SAFETY: the CQ is alive and `buf` has room for `len` completions.
-        let n = unsafe { (self.poll_cq)(self.raw.as_ptr(), len, Completion::as_mut_ptr(buf)) };
-        if n >= 0 {
-            Ok(n as usize)
-        } else {
-            Err(poll_failed(n))
+        let ret =
+            unsafe { (self.poll_cq)(self.raw.as_ptr(), len as i32, Completion::as_mut_ptr(buf)) };
+        // As unsigned numbers the negative ones are above all lengths.
+        match ret as u32 {
+            // SAFETY: that is not more than there are.
+            n if n <= len => Ok(unsafe { buf.get_unchecked(..n as usize) }),
+            _ => Err(poll_failed(ret)),
         }
     }
 
@@ -189,6 +191,20 @@ impl RawCq {
     }
 }
 
+impl crate::Cq {
+    /// `ibv_poll_cq(3)` for the C interface; [`poll_error`](Self::poll_error) tells what a negative number means.
+    ///
+    /// # Safety
+    /// There must be room for `room` completions.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn poll_raw(&self, room: i32, completions: *mut ffi::ibv_wc) -> i32 {
+        let cq = self.raw();
+        // SAFETY: the CQ is alive; the caller's word.
+        unsafe { (cq.poll_cq)(cq.raw.as_ptr(), room, completions) }
+    }
+}
+
 impl Drop for RawCq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
@@ -203,7 +219,14 @@ unsafe extern "C" fn no_poll_cq(_: *mut ffi::ibv_cq, _: i32, _: *mut ffi::ibv_wc
     -libc::EOPNOTSUPP
 }
 
+/// Of a poll that failed, or that gave more than there was room for.
 #[cold]
-fn poll_failed(ret: i32) -> Error {
-    Error::provider("ibv_poll_cq", super::errno(ret))
+#[inline(never)]
+pub(crate) fn poll_failed(ret: i32) -> Error {
+    let errno = if ret < 0 {
+        super::errno(ret)
+    } else {
+        libc::EIO
+    };
+    Error::provider("ibv_poll_cq", errno)
 }

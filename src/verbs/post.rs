@@ -3,52 +3,63 @@
 use rdma_sys as ffi;
 
 use super::{
-    qp::Qp,
-    request::{Body, Request},
-    sges::Sges,
+    outcome::{Tried, tried},
+    qp::{Qp, start_flush},
+    request::{Body, READ, Request, Transfer, WORD_FLAGS, WRITE, flush_kinds},
+    sges::{RecvLimits, Sges},
 };
 use crate::{
     FlushKind, Post, Result, Usage,
-    mr::{LocalSlice, RemoteSlice, quick},
+    mr::{LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, Target, quick, range},
 };
+
+/// How an atomic write is done.
+enum Way {
+    Native,
+    Inline,
+    /// Natively behind a fence, or not at all: the full check decides.
+    Unclear,
+}
 
 impl Qp {
     #[inline]
     pub(crate) fn write(&self, src: &LocalSlice<'_>, dst: &RemoteSlice, post: Post) -> Result<()> {
-        if !self.quick(src, dst, Usage::WRITE_SRC | Usage::WRITE_DST) {
-            return self.write_slow(src, dst, post);
-        }
-        self.post(
-            Request::transfer(ffi::IBV_WR_RDMA_WRITE, dst, post),
-            &src.sge,
-            1,
-        )
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn write_slow(&self, src: &LocalSlice<'_>, dst: &RemoteSlice, post: Post) -> Result<()> {
-        let checked = self.check_write(src, dst, post)?;
-        self.post(checked.request, &src.sge, checked.num_sge)
+        self.transfer(&WRITE, src, dst, post)
     }
 
     #[inline]
     pub(crate) fn read(&self, dst: &LocalSlice<'_>, src: &RemoteSlice, post: Post) -> Result<()> {
-        if !self.quick(dst, src, Usage::READ_DST | Usage::READ_SRC) {
-            return self.read_slow(dst, src, post);
+        self.transfer(&READ, dst, src, post)
+    }
+
+    #[inline(always)]
+    fn transfer(
+        &self,
+        transfer: &Transfer,
+        local: &LocalSlice<'_>,
+        remote: &RemoteSlice,
+        post: Post,
+    ) -> Result<()> {
+        if !self.quick(transfer, local, remote) {
+            return self.transfer_slow(transfer, local, remote, post);
         }
-        self.post(
-            Request::transfer(ffi::IBV_WR_RDMA_READ, src, post),
-            &dst.sge,
-            1,
-        )
+        self.post(transfer.request(remote.target, post), &local.sge, 1)
+            .check()
     }
 
     #[cold]
     #[inline(never)]
-    fn read_slow(&self, dst: &LocalSlice<'_>, src: &RemoteSlice, post: Post) -> Result<()> {
-        let checked = self.check_read(dst, src, post)?;
-        self.post(checked.request, &dst.sge, checked.num_sge)
+    fn transfer_slow(
+        &self,
+        transfer: &Transfer,
+        local: &LocalSlice<'_>,
+        remote: &RemoteSlice,
+        post: Post,
+    ) -> Result<()> {
+        self.check_transfer(transfer, local, remote)?;
+        let request = transfer.request(remote.target, post);
+        let num_sge = usize::from(!local.is_empty());
+        self.post(request, &local.sge, num_sge).check()
     }
 
     pub(crate) fn write_gather(
@@ -59,9 +70,9 @@ impl Qp {
         post: Post,
     ) -> Result<()> {
         let mut sges = Sges::new();
-        let len = self.gather(&mut sges, Usage::WRITE_SRC, "src", src)?;
+        let len = self.gather_for(&WRITE, &mut sges, src)?;
         let request = self.check_write_of(len, dst, imm, post)?;
-        self.post(request, sges.as_ptr(), sges.len())
+        self.post(request, sges.as_ptr(), sges.len()).check()
     }
 
     pub(crate) fn read_scatter(
@@ -71,9 +82,10 @@ impl Qp {
         post: Post,
     ) -> Result<()> {
         let mut sges = Sges::new();
-        let len = self.gather(&mut sges, Usage::READ_DST, "dst", dst)?;
-        let request = self.check_read_into(len, src, post)?;
-        self.post(request, sges.as_ptr(), sges.len())
+        let len = self.gather_for(&READ, &mut sges, dst)?;
+        self.check_remote_of(&READ, len, src)?;
+        let request = READ.request(src.target, post);
+        self.post(request, sges.as_ptr(), sges.len()).check()
     }
 
     #[inline]
@@ -87,7 +99,8 @@ impl Qp {
         self.check_inline("src", src.len())?;
         let mut request = self.check_write_of(src.len() as u64, dst, imm, post)?;
         request.flags |= ffi::IBV_SEND_INLINE;
-        self.post(request, &inline_sge(src), usize::from(!src.is_empty()))
+        let num_sge = usize::from(!src.is_empty());
+        self.post(request, &inline_sge(src), num_sge).check()
     }
 
     #[inline(never)]
@@ -95,7 +108,7 @@ impl Qp {
         let mut sges = Sges::new();
         self.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.check_send(imm, post)?;
-        self.post(request, sges.as_ptr(), sges.len())
+        self.post(request, sges.as_ptr(), sges.len()).check()
     }
 
     #[inline]
@@ -103,13 +116,8 @@ impl Qp {
         if !quick::fit(self.quick, src.quick, 0, Usage::SEND) {
             return self.send(std::slice::from_ref(src), None, post);
         }
-        let request = Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode: ffi::IBV_WR_SEND,
-            body: Body::Send,
-        };
-        self.post(request, &src.sge, 1)
+        let request = Request::new(ffi::IBV_WR_SEND, post, Body::Send);
+        self.post(request, &src.sge, 1).check()
     }
 
     #[inline]
@@ -117,50 +125,89 @@ impl Qp {
         self.check_inline("src", src.len())?;
         let mut request = self.check_send(imm, post)?;
         request.flags |= ffi::IBV_SEND_INLINE;
-        self.post(request, &inline_sge(src), usize::from(!src.is_empty()))
+        let num_sge = usize::from(!src.is_empty());
+        self.post(request, &inline_sge(src), num_sge).check()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush(&self, range: &RemoteSlice, kind: FlushKind, post: Post) -> Result<()> {
-        self.flush_by(
-            range,
-            kind,
-            post,
-            |request| self.post_extended("ibv_wr_flush", request),
-            |request, sge| self.post(request, sge, 1),
-        )
-    }
-
-    #[inline]
-    pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
-        let fits = quick::fit(0, 0, dst.quick, Usage::WRITE_DST) && dst.len == 8;
-        // Behind flushes by reading it takes a fence, which the full check adds.
-        let fenced = (self.flush_plan() & dst.flushes).reads();
-        if !(fits && dst.addr % 8 == 0 && self.features.atomic_write) || fenced {
-            return self.atomic_write_slow(dst, value, post);
+        match self.try_flush(range, kind, post) {
+            Tried::Unfit => Err(self.flush_refused(range, kind)),
+            tried => tried.check(),
         }
-        let body = Body::AtomicWrite {
-            address: dst.addr,
-            rkey: dst.rkey,
-            value,
-        };
-        let request = Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode: ffi::IBV_WR_ATOMIC_WRITE,
-            body,
-        };
-        self.post_extended("ibv_wr_atomic_write", request)
     }
 
-    /// Not native, or not right.
+    #[inline(always)]
+    fn try_flush(&self, range: &RemoteSlice, kind: FlushKind, post: Post) -> Tried {
+        let possible = self.flushes(range);
+        if possible.natively(kind) {
+            return self.post_extended("ibv_wr_flush", post, |qp| {
+                // SAFETY: between start and complete; the plan says that the queue pair has native flushes of this kind.
+                unsafe { start_flush(qp, range, flush_kinds(kind)) }
+            });
+        }
+        if !possible.by_reading(kind) {
+            return Tried::Unfit;
+        }
+        self.post(READ.request(range.target, post), self.scratch(range), 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn atomic_write(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
+        if quick::fit(0, 0, dst.quick, Usage::WRITE_DST) && dst.len == 8 {
+            match self.word_way(dst.address(), dst) {
+                Way::Native => return self.write_word(|| dst.target, value, post).check(),
+                Way::Inline => return self.write_word_inline(dst.target, value, post).check(),
+                Way::Unclear => {}
+            }
+        }
+        self.atomic_write_slow(dst, value, post)
+    }
+
+    /// How to write 8 bytes at `address`, which lie in `range`, where that takes no fence.
+    #[inline(always)]
+    fn word_way(&self, address: u64, range: &RemoteSlice) -> Way {
+        if address % 8 != 0 {
+            return Way::Unclear;
+        }
+        if self.features.atomic_write {
+            match self.flushes(range).reads() {
+                false => Way::Native,
+                true => Way::Unclear,
+            }
+        } else {
+            match self.max_inline >= 8 {
+                true => Way::Inline,
+                false => Way::Unclear,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write_word(&self, target: impl FnOnce() -> Target, value: [u8; 8], post: Post) -> Tried {
+        self.post_extended("ibv_wr_atomic_write", post, |qp| {
+            let target = target();
+            let (rkey, address, value) = (target.rkey(), target.addr(), value.as_ptr());
+            // SAFETY: between start and complete; the checks let it through to queue pairs that were created with it only.
+            unsafe { ffi::ibv_wr_atomic_write(qp, rkey, address, value.cast()) }
+        })
+    }
+
+    #[inline(always)]
+    fn write_word_inline(&self, target: Target, value: [u8; 8], mut post: Post) -> Tried {
+        post.flags |= WORD_FLAGS;
+        self.post(WRITE.request(target, post), &inline_sge(&value), 1)
+    }
+
+    #[cold]
     #[inline(never)]
     fn atomic_write_slow(&self, dst: &RemoteSlice, value: [u8; 8], post: Post) -> Result<()> {
-        let request = self.check_atomic_write(dst, value, post)?;
-        match request.body {
-            Body::AtomicWrite { .. } => self.post_extended("ibv_wr_atomic_write", request),
-            _ => self.post(request, &inline_sge(&value), 1),
-        }
+        let (native, post) = self.check_atomic_write(dst, post)?;
+        let tried = match native {
+            true => self.write_word(|| dst.target, value, post),
+            false => self.write_word_inline(dst.target, value, post),
+        };
+        tried.check()
     }
 
     pub(crate) fn write_atomic(
@@ -182,7 +229,95 @@ impl Qp {
         post: Post,
     ) -> Result<()> {
         let request = self.check_atomic(dst, word, compare_add, swap, post)?;
-        self.post(request, &dst.sge, 1)
+        self.post(request, &dst.sge, 1).check()
+    }
+}
+
+/// Quick operations on a piece of a region, as the C interface names it: `len` bytes from an offset on. They do what slicing the region
+/// and posting the slice does, and cost less, since no slice is made. What they find unfit is to be done in that way.
+impl Qp {
+    #[inline(always)]
+    pub(crate) fn try_write(
+        &self,
+        src: (&LocalRegion, u64),
+        dst: (&RemoteRegion, u64),
+        len: u64,
+        post: Post,
+    ) -> Tried {
+        self.try_transfer(&WRITE, src, dst, len, post)
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_read(
+        &self,
+        dst: (&LocalRegion, u64),
+        src: (&RemoteRegion, u64),
+        len: u64,
+        post: Post,
+    ) -> Tried {
+        self.try_transfer(&READ, dst, src, len, post)
+    }
+
+    #[inline(always)]
+    fn try_transfer(
+        &self,
+        transfer: &Transfer,
+        local: (&LocalRegion, u64),
+        remote: (&RemoteRegion, u64),
+        len: u64,
+        post: Post,
+    ) -> Tried {
+        let (near, far) = (local.0.all(), remote.0.all());
+        if !quick::fit_regions(self.quick, near.quick, far.quick, transfer.usages())
+            || !quick::short(len)
+            || !range::inside(local.1, len, near.len)
+            || !range::inside(remote.1, len, far.len)
+        {
+            return Tried::Unfit;
+        }
+        let request = transfer.request(far.target.at(remote.1), post);
+        self.post(request, &near.sge_at(local.1, len), 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_flush_at(
+        &self,
+        range: (&RemoteRegion, u64),
+        len: u64,
+        kind: FlushKind,
+        post: Post,
+    ) -> Tried {
+        match range.0.all().quick_part(range.1, len) {
+            Some(range) => self.try_flush(&range, kind, post),
+            None => Tried::Unfit,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_atomic_write(
+        &self,
+        dst: (&RemoteRegion, u64),
+        value: [u8; 8],
+        post: Post,
+    ) -> Tried {
+        let far = dst.0.all();
+        if !quick::fit(0, 0, far.quick, Usage::WRITE_DST) || !range::inside(dst.1, 8, far.len) {
+            return Tried::Unfit;
+        }
+        let target = far.target.at(dst.1);
+        match self.word_way(target.addr(), far) {
+            Way::Native => self.write_word(|| target, value, post),
+            Way::Inline => self.write_word_inline(target, value, post),
+            Way::Unclear => Tried::Unfit,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_send(&self, src: (&LocalRegion, u64), len: u64, post: Post) -> Tried {
+        let Some(sge) = piece(self.quick, Usage::SEND, src, len) else {
+            return Tried::Unfit;
+        };
+        self.post(Request::new(ffi::IBV_WR_SEND, post, Body::Send), &sge, 1)
     }
 }
 
@@ -194,4 +329,60 @@ fn inline_sge(src: &[u8]) -> ffi::ibv_sge {
         length: src.len() as u32,
         lkey: 0,
     }
+}
+
+/// The element for `len` bytes of a region from an offset on, where one that needs `usage` is right beyond doubt for a queue with the
+/// key `key`.
+#[inline(always)]
+pub(super) fn piece(
+    key: u32,
+    usage: Usage,
+    region: (&LocalRegion, u64),
+    len: u64,
+) -> Option<ffi::ibv_sge> {
+    let (near, at) = (region.0.all(), region.1);
+    let fits = quick::fit_regions(key, near.quick, 0, usage)
+        && quick::short(len)
+        && range::inside(at, len, near.len);
+    fits.then(|| near.sge_at(at, len))
+}
+
+/// Posts one receive of one element through `post`, as [`recv_one`] does.
+#[inline(always)]
+pub(super) fn post_one_recv(
+    call: &'static str,
+    sge: &ffi::ibv_sge,
+    wr_id: u64,
+    post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
+) -> Tried {
+    let mut wr = ffi::ibv_recv_wr {
+        wr_id,
+        next: std::ptr::null_mut(),
+        sg_list: (&raw const *sge).cast_mut(),
+        num_sge: 1,
+    };
+    let mut bad = std::ptr::null_mut();
+    let ret = post(&mut wr, &mut bad);
+    tried(call, ret, bad)
+}
+
+/// Posts one receive through `post`, which is `ibv_post_recv` or `ibv_post_srq_recv` on a queue.
+#[inline]
+pub(super) fn recv_one(
+    call: &'static str,
+    limits: RecvLimits,
+    list: &[LocalSlice<'_>],
+    wr_id: u64,
+    post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
+) -> Result<()> {
+    let sges = limits.gather(list)?;
+    let mut wr = ffi::ibv_recv_wr {
+        wr_id,
+        next: std::ptr::null_mut(),
+        sg_list: sges.as_ptr().cast_mut(),
+        num_sge: sges.len() as i32,
+    };
+    let mut bad = std::ptr::null_mut();
+    let ret = post(&mut wr, &mut bad);
+    tried(call, ret, bad).check()
 }

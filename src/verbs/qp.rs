@@ -2,22 +2,24 @@
 
 use std::{
     mem::MaybeUninit,
-    ptr::NonNull,
+    ptr::{NonNull, addr_of_mut},
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering},
 };
 
 use rdma_sys as ffi;
 
 use super::{
-    errno,
+    outcome::{Tried, tried},
+    post::{piece, post_one_recv, recv_one},
     recv_batch::RecvBuffer,
-    request::{Body, Request},
+    request::Request,
     send_buffer::SendBuffer,
     sges::{MAX_SGE, RecvLimits},
+    spare::{free_spare, give_spare, take_spare},
 };
 use crate::{
-    Error, FlushKind, FlushMethod, Result, Usage,
-    mr::{FlushPlan, LocalSlice, quick},
+    Error, FlushKind, FlushMethod, Post, Result, Usage,
+    mr::{FlushPlan, LocalRegion, LocalSlice, RemoteSlice, quick},
 };
 
 /// What a queue pair can do beyond reads, writes and sends.
@@ -230,79 +232,59 @@ impl Qp {
         request: Request,
         sg_list: *const ffi::ibv_sge,
         num_sge: usize,
-    ) -> Result<()> {
+    ) -> Tried {
         let mut wr = MaybeUninit::<ffi::ibv_send_wr>::uninit();
         let mut bad = std::ptr::null_mut();
         // SAFETY: `wr` is ours; it gets every field that the provider reads for this opcode, and lives with its list until the
-        // call returns. The queue pair is alive.
+        // call returns.
         let ret = unsafe {
-            request.write_to(wr.as_mut_ptr(), sg_list, num_sge);
-            (self.post_send)(self.raw.as_ptr(), wr.as_mut_ptr(), &mut bad)
+            let wr = wr.as_mut_ptr();
+            request.write_to(wr, num_sge);
+            addr_of_mut!((*wr).next).write(std::ptr::null_mut());
+            addr_of_mut!((*wr).sg_list).write(sg_list.cast_mut());
+            self.post_list(wr, &mut bad)
         };
-        // Both: siw's provider returns 0 for a request that it names as refused.
-        if ret == 0 && bad.is_null() {
-            return Ok(());
-        }
-        Err(one_refused("ibv_post_send", ret))
+        tried("ibv_post_send", ret, bad)
     }
 
-    /// Posts one native flush or atomic write.
+    /// Posts the one native flush or atomic write that `start` starts, with the number and the flags of `post`; `start` must do no more.
     #[inline(always)]
-    pub(super) fn post_extended(&self, call: &'static str, request: Request) -> Result<()> {
+    pub(super) fn post_extended(
+        &self,
+        call: &'static str,
+        post: Post,
+        start: impl FnOnce(*mut ffi::ibv_qp_ex),
+    ) -> Tried {
         debug_assert!(self.extended.is_some());
         // SAFETY: `new` leaves these features to extended queue pairs only, and the checks let nothing through that is no feature.
-        let qp = unsafe { self.extended.unwrap_unchecked() };
-        // SAFETY: the queue pair is alive and extended; start and complete are paired, nothing in between can return early or
-        // panic, and the request asks only for what the queue pair was created with.
+        let qp = unsafe { self.extended.unwrap_unchecked() }.as_ptr();
+        // SAFETY: the queue pair is alive and extended; start and complete are paired, and nothing in between can return early or
+        // panic.
         let ret = unsafe {
-            ffi::ibv_wr_start(qp.as_ptr());
-            start_extended(qp.as_ptr(), &request);
-            ffi::ibv_wr_complete(qp.as_ptr())
+            ffi::ibv_wr_start(qp);
+            (*qp).wr_id = post.wr_id;
+            (*qp).wr_flags = post.flags;
+            start(qp);
+            ffi::ibv_wr_complete(qp)
         };
-        if ret == 0 {
-            return Ok(());
+        match ret {
+            0 => Tried::Done,
+            ret => Tried::Refused { call, ret },
         }
-        Err(post_failed(call, ret, 0))
     }
 
-    /// Posts a linked list; gives the provider's return code and the request that it named as refused.
+    /// Posts a linked list; gives the provider's return code, and in `bad` the request that it named as refused.
     ///
     /// # Safety
     /// The list and all it points at must live until the call returns, with every field that a provider reads set.
     #[inline(always)]
-    pub(super) unsafe fn post_raw(
-        &self,
-        first: *mut ffi::ibv_send_wr,
-    ) -> (i32, *mut ffi::ibv_send_wr) {
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: the caller's word; the queue pair is alive.
-        let ret = unsafe { (self.post_send)(self.raw.as_ptr(), first, &mut bad) };
-        (ret, bad)
-    }
-
-    /// Posts a linked list of `len` requests that starts at `first`, elements `stride` bytes apart, after `before` others that were
-    /// accepted.
-    ///
-    /// # Safety
-    /// The list and all it points at must live until the call returns, with every field that a provider reads set.
     pub(super) unsafe fn post_list(
         &self,
         first: *mut ffi::ibv_send_wr,
-        stride: usize,
-        len: usize,
-        before: usize,
-    ) -> Result<()> {
-        // SAFETY: the caller's word.
-        let (ret, bad) = unsafe { self.post_raw(first) };
-        list_result(
-            "ibv_post_send",
-            ret,
-            first as usize,
-            bad as usize,
-            stride,
-            len,
-            before,
-        )
+        bad: &mut *mut ffi::ibv_send_wr,
+    ) -> i32 {
+        // SAFETY: the caller's word; the queue pair is alive.
+        unsafe { (self.post_send)(self.raw.as_ptr(), first, bad) }
     }
 
     /// The extended queue pair, for lists that hold native flushes or atomic writes.
@@ -317,19 +299,24 @@ impl Qp {
         if !quick::fit(self.quick_recv, dst.quick, 0, Usage::RECV) {
             return self.recv(std::slice::from_ref(dst), wr_id);
         }
-        let mut wr = ffi::ibv_recv_wr {
-            wr_id,
-            next: std::ptr::null_mut(),
-            sg_list: (&raw const dst.sge).cast_mut(),
-            num_sge: 1,
-        };
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair is alive; the request and its element live until the call returns.
-        let ret = unsafe { (self.post_recv)(self.raw.as_ptr(), &mut wr, &mut bad) };
-        if ret == 0 && bad.is_null() {
-            return Ok(());
+        self.post_recv(&dst.sge, wr_id).check()
+    }
+
+    /// The same for `len` bytes of a region from an offset on; see [`Tried`].
+    #[inline(always)]
+    pub(crate) fn try_recv(&self, dst: (&LocalRegion, u64), len: u64, wr_id: u64) -> Tried {
+        match piece(self.quick_recv, Usage::RECV, dst, len) {
+            Some(sge) => self.post_recv(&sge, wr_id),
+            None => Tried::Unfit,
         }
-        Err(one_refused("ibv_post_recv", ret))
+    }
+
+    #[inline(always)]
+    fn post_recv(&self, sge: &ffi::ibv_sge, wr_id: u64) -> Tried {
+        post_one_recv("ibv_post_recv", sge, wr_id, |wr, bad| {
+            // SAFETY: the queue pair is alive; the request lives until the call returns.
+            unsafe { (self.post_recv)(self.raw.as_ptr(), wr, bad) }
+        })
     }
 
     /// Posts one receive into slices.
@@ -382,12 +369,13 @@ impl Qp {
     #[inline]
     pub(super) fn take_send_buffer(&self) -> Box<SendBuffer> {
         take_spare(&self.spare_send, || {
-            SendBuffer::with_capacity(self.sq_depth as usize)
+            SendBuffer::new(self.sq_depth as usize, self.quick)
         })
     }
 
-    #[inline]
-    pub(super) fn give_send_buffer(&self, buffer: Box<SendBuffer>) {
+    #[inline(never)]
+    pub(super) fn give_send_buffer(&self, mut buffer: Box<SendBuffer>) {
+        buffer.clear();
         give_spare(&self.spare_send, buffer);
     }
 
@@ -406,32 +394,6 @@ impl Drop for Qp {
     fn drop(&mut self) {
         free_spare(*self.spare_send.get_mut());
         free_spare(*self.spare_recv.get_mut());
-    }
-}
-
-/// The buffer that the last batch gave back, or a new one.
-#[inline]
-pub(super) fn take_spare<T>(place: &AtomicPtr<T>, new: impl FnOnce() -> T) -> Box<T> {
-    let spare = place.swap(std::ptr::null_mut(), Ordering::Acquire);
-    if spare.is_null() {
-        return Box::new(new());
-    }
-    // SAFETY: the pointer came from `give_spare`, so from `Box::into_raw`, and the swap made us its only owner.
-    unsafe { Box::from_raw(spare) }
-}
-
-/// Keeps a buffer for the next batch.
-#[inline]
-pub(super) fn give_spare<T>(place: &AtomicPtr<T>, buffer: Box<T>) {
-    free_spare(place.swap(Box::into_raw(buffer), Ordering::AcqRel));
-}
-
-/// Frees a buffer that `give_spare` kept and that was taken out of its place; null is fine.
-#[inline]
-pub(super) fn free_spare<T>(buffer: *mut T) {
-    if !buffer.is_null() {
-        // SAFETY: the pointer came from `Box::into_raw`, and was taken out of its only place.
-        drop(unsafe { Box::from_raw(buffer) });
     }
 }
 
@@ -456,180 +418,25 @@ fn plan(method: FlushMethod, features: Features) -> FlushPlan {
     plan
 }
 
-/// Starts a native flush or atomic write.
+/// Starts a native flush.
 ///
 /// # Safety
-/// Between `ibv_wr_start` and `ibv_wr_complete`, on a live queue pair that was created with the operation.
+/// Between `ibv_wr_start` and `ibv_wr_complete`, on a live queue pair that was created with native flushes of these kinds.
 #[inline(always)]
-pub(super) unsafe fn start_extended(qp: *mut ffi::ibv_qp_ex, request: &Request) {
+pub(super) unsafe fn start_flush(qp: *mut ffi::ibv_qp_ex, range: &RemoteSlice, kinds: u32) {
+    let target = range.target;
+    let level = u8::from(range.whole);
     // SAFETY: the caller's word.
     unsafe {
-        (*qp).wr_id = request.wr_id;
-        (*qp).wr_flags = request.flags;
-        match request.body {
-            Body::Flush {
-                address,
-                rkey,
-                len,
-                kinds,
-                level,
-            } => ffi::ibv_wr_flush(qp, rkey, address, len as usize, kinds, level),
-            Body::AtomicWrite {
-                address,
-                rkey,
-                value,
-            } => ffi::ibv_wr_atomic_write(qp, rkey, address, value.as_ptr().cast()),
-            _ => {}
-        }
+        ffi::ibv_wr_flush(
+            qp,
+            target.rkey(),
+            target.addr(),
+            range.len as usize,
+            kinds as u8,
+            level,
+        );
     }
 }
 
-#[cold]
-#[inline(never)]
-pub(super) fn no_extended() -> Error {
-    Error::not_supported("native flush and atomic write on this queue pair")
-}
-
-/// Posts one receive through `post`, which is `ibv_post_recv` or `ibv_post_srq_recv` on a queue.
-#[inline]
-pub(super) fn recv_one(
-    call: &'static str,
-    limits: RecvLimits,
-    list: &[LocalSlice<'_>],
-    wr_id: u64,
-    post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
-) -> Result<()> {
-    let sges = limits.gather(list)?;
-    let mut wr = ffi::ibv_recv_wr {
-        wr_id,
-        next: std::ptr::null_mut(),
-        sg_list: sges.as_ptr().cast_mut(),
-        num_sge: sges.len() as i32,
-    };
-    let mut bad = std::ptr::null_mut();
-    let ret = post(&mut wr, &mut bad);
-    if ret == 0 && bad.is_null() {
-        return Ok(());
-    }
-    Err(one_refused(call, ret))
-}
-
-/// How many of a list were accepted, from where its first refused element lies.
-pub(super) fn accepted(first: usize, bad: usize, stride: usize, len: usize) -> usize {
-    match bad.checked_sub(first) {
-        Some(offset) if bad != 0 => (offset / stride).min(len.saturating_sub(1)),
-        _ => 0,
-    }
-}
-
-/// The outcome of posting a list of `len` requests that starts at `first`, of which the provider returned `ret` and named `bad` as the
-/// first that it refused.
-#[cold]
-pub(super) fn list_result(
-    call: &'static str,
-    ret: i32,
-    first: usize,
-    bad: usize,
-    stride: usize,
-    len: usize,
-    before: usize,
-) -> Result<()> {
-    match (ret, bad) {
-        (0, 0) => Ok(()),
-        // siw's provider, once its queue is full, names the request that it did not take and returns the doorbell's 0.
-        (0, bad) if (first..first + stride * len).contains(&bad) => Err(post_failed(
-            call,
-            libc::ENOMEM,
-            before + accepted(first, bad, stride, len),
-        )),
-        (0, _) => Ok(()),
-        (ret, bad) => Err(post_failed(
-            call,
-            ret,
-            before + accepted(first, bad, stride, len),
-        )),
-    }
-}
-
-/// The error of a single request that the provider refused, with `ret` or by naming it.
-#[cold]
-#[inline(never)]
-fn one_refused(call: &'static str, ret: i32) -> Error {
-    post_failed(call, if ret == 0 { libc::ENOMEM } else { ret }, 0)
-}
-
-/// The error of a post that the provider refused with `ret` after `accepted` requests.
-#[cold]
-#[inline(never)]
-pub(super) fn post_failed(call: &'static str, ret: i32, accepted: usize) -> Error {
-    let errno = errno(ret);
-    let source = std::io::Error::from_raw_os_error(errno);
-    match (errno, accepted) {
-        // The man pages name ENOMEM for a full queue; some providers say EAGAIN, rxe's extended queue pair ENOSPC.
-        (libc::ENOMEM | libc::EAGAIN | libc::ENOSPC, _) => Error::QueueFull {
-            call,
-            accepted,
-            source,
-        },
-        (_, 0) => Error::Provider { call, source },
-        _ => Error::PartlyPosted {
-            call,
-            accepted,
-            source,
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn accepted_is_the_index_of_the_bad_one() {
-        assert_eq!(accepted(1000, 1000, 136, 4), 0);
-        assert_eq!(accepted(1000, 1272, 136, 4), 2);
-        assert_eq!(accepted(1000, 0, 136, 4), 0);
-        assert_eq!(accepted(1000, 900, 136, 4), 0);
-        assert_eq!(accepted(1000, 99_999, 136, 4), 3);
-    }
-
-    #[test]
-    fn a_request_that_is_named_as_bad_was_not_taken() {
-        let of = |ret, bad| list_result("ibv_post_send", ret, 1000, bad, 100, 3, 5);
-        assert!(of(0, 0).is_ok());
-        assert!(of(0, 999).is_ok());
-        assert!(of(0, 1300).is_ok());
-        assert!(matches!(
-            of(0, 1100),
-            Err(Error::QueueFull { accepted: 6, .. })
-        ));
-        assert!(matches!(
-            of(libc::EINVAL, 1200),
-            Err(Error::PartlyPosted { accepted: 7, .. })
-        ));
-    }
-
-    #[test]
-    fn a_full_queue_is_told_apart() {
-        assert!(matches!(
-            post_failed("ibv_post_send", libc::ENOMEM, 0),
-            Error::QueueFull { accepted: 0, .. }
-        ));
-        assert!(matches!(
-            post_failed("ibv_post_send", -libc::ENOMEM, 3),
-            Error::QueueFull { accepted: 3, .. }
-        ));
-        assert!(matches!(
-            post_failed("ibv_wr_complete", libc::ENOSPC, 0),
-            Error::QueueFull { accepted: 0, .. }
-        ));
-        assert!(matches!(
-            post_failed("ibv_post_send", libc::EINVAL, 0),
-            Error::Provider { .. }
-        ));
-        assert!(matches!(
-            post_failed("ibv_post_send", libc::EINVAL, 2),
-            Error::PartlyPosted { accepted: 2, .. }
-        ));
-    }
-}
+const _: () = assert!(ffi::IBV_FLUSH_RANGE == 0 && ffi::IBV_FLUSH_MR == 1);

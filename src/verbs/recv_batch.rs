@@ -2,10 +2,7 @@
 
 use rdma_sys as ffi;
 
-use super::{
-    qp::{Qp, list_result},
-    srq::RawSrq,
-};
+use super::{outcome::list_result, qp::Qp, srq::RawSrq};
 use crate::{Error, Result, mr::LocalSlice};
 
 /// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).

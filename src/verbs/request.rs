@@ -4,21 +4,44 @@ use std::ptr::addr_of_mut;
 
 use rdma_sys as ffi;
 
-use super::{
-    qp::{Qp, SCRATCHES},
-    sges::Sges,
-};
+use super::{qp::Qp, sges::Sges};
 use crate::{
     Error, FlushKind, Post, Result, Usage,
-    mr::{FlushPlan, LocalSlice, RemoteSlice, quick},
+    mr::{FlushPlan, HEAD_SHIFT, LocalSlice, RemoteSlice, Target, quick},
 };
 
-/// A request that passed its checks.
-#[derive(Clone, Copy)]
-pub(super) struct Checked {
-    pub(super) request: Request,
-    /// How many of the operation's scatter/gather elements are passed on.
-    pub(super) num_sge: usize,
+/// A read or a write: what the two do not share.
+pub(super) struct Transfer {
+    pub(super) opcode: u32,
+    /// What the local side must be registered for, and its name as an argument.
+    local: (Usage, &'static str),
+    /// The same of the remote side.
+    remote: (Usage, &'static str),
+}
+
+pub(super) const WRITE: Transfer = Transfer {
+    opcode: ffi::IBV_WR_RDMA_WRITE,
+    local: (Usage::WRITE_SRC, "src"),
+    remote: (Usage::WRITE_DST, "dst"),
+};
+
+pub(super) const READ: Transfer = Transfer {
+    opcode: ffi::IBV_WR_RDMA_READ,
+    local: (Usage::READ_DST, "dst"),
+    remote: (Usage::READ_SRC, "src"),
+};
+
+impl Transfer {
+    /// The usages of both sides.
+    #[inline(always)]
+    pub(super) fn usages(&self) -> Usage {
+        self.local.0 | self.remote.0
+    }
+
+    #[inline(always)]
+    pub(super) fn request(&self, remote: Target, post: Post) -> Request {
+        Request::new(self.opcode, post, Body::Rdma { target: remote })
+    }
 }
 
 /// A work request but for its scatter/gather list.
@@ -38,127 +61,114 @@ pub(crate) enum Body {
         imm: u32,
     },
     Rdma {
-        address: u64,
-        rkey: u32,
+        target: Target,
     },
     RdmaImm {
-        address: u64,
-        rkey: u32,
+        target: Target,
         imm: u32,
     },
     Atomic {
-        address: u64,
-        rkey: u32,
+        target: Target,
         compare_add: u64,
         swap: u64,
     },
     Flush {
-        address: u64,
-        rkey: u32,
-        len: u64,
-        kinds: u8,
-        level: u8,
+        range: RemoteSlice,
+        kinds: u32,
     },
     AtomicWrite {
-        address: u64,
-        rkey: u32,
+        target: Target,
         value: [u8; 8],
     },
 }
 
+/// Of an atomic write that is none of the device's: inline, behind a fence.
+pub(super) const WORD_FLAGS: u32 = ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE;
+
+type Wr = ffi::ibv_send_wr;
+const _: () = assert!(
+    size_of::<RemoteSlice>() <= size_of::<ffi::ibv_send_wr__bindgen_ty_2>()
+        && std::mem::offset_of!(Wr, num_sge) % 8 == 0
+        && std::mem::offset_of!(Wr, num_sge) + 4 == std::mem::offset_of!(Wr, opcode)
+);
+
+/// The number of elements and the opcode, as they lie side by side in a request.
+pub(super) const fn shape(num_sge: u32, opcode: u32) -> u64 {
+    let (first, second) = (num_sge as u64, opcode as u64);
+    match cfg!(target_endian = "little") {
+        true => first | second << 32,
+        false => first << 32 | second,
+    }
+}
+
 impl Request {
-    /// A read or a write of one element.
     #[inline(always)]
-    pub(super) fn transfer(opcode: u32, remote: &RemoteSlice, post: Post) -> Self {
+    pub(super) fn new(opcode: u32, post: Post, body: Body) -> Self {
         Request {
             wr_id: post.wr_id,
             flags: post.flags,
             opcode,
-            body: Body::Rdma {
-                address: remote.addr,
-                rkey: remote.rkey,
-            },
+            body,
         }
     }
 
-    /// Writes the fields that a provider reads for this request.
+    /// A native flush.
+    #[inline(always)]
+    pub(super) fn flush(range: &RemoteSlice, kind: FlushKind, post: Post) -> Self {
+        let (range, kinds) = (*range, flush_kinds(kind));
+        Request::new(ffi::IBV_WR_FLUSH, post, Body::Flush { range, kinds })
+    }
+
+    /// A native atomic write.
+    #[inline(always)]
+    pub(super) fn atomic_write(target: Target, value: [u8; 8], post: Post) -> Self {
+        let body = Body::AtomicWrite { target, value };
+        Request::new(ffi::IBV_WR_ATOMIC_WRITE, post, body)
+    }
+
+    /// Writes all fields that a provider reads for this request, but for the list's links: `next` and `sg_list`.
     ///
     /// # Safety
     /// `wr` must be valid for writes.
     #[inline(always)]
-    pub(super) unsafe fn write_to(
-        &self,
-        wr: *mut ffi::ibv_send_wr,
-        sg_list: *const ffi::ibv_sge,
-        num_sge: usize,
-    ) {
-        // SAFETY: the caller's word; each place lies inside of `*wr`.
-        unsafe {
-            addr_of_mut!((*wr).next).write(std::ptr::null_mut());
-            addr_of_mut!((*wr).sg_list).write(sg_list.cast_mut());
-            self.write_body(wr, num_sge);
-        }
-    }
-
-    /// Writes all but the list's links: `next` and `sg_list`.
-    ///
-    /// # Safety
-    /// `wr` must be valid for writes.
-    #[inline(always)]
-    pub(super) unsafe fn write_body(&self, wr: *mut ffi::ibv_send_wr, num_sge: usize) {
-        // SAFETY: the caller's word; each place lies inside of `*wr`.
+    pub(super) unsafe fn write_to(&self, wr: *mut Wr, num_sge: usize) {
+        // SAFETY: the caller's word; each place lies inside of `*wr`: the two that are wider than the field that they are named by
+        // are so by the assertion above.
         unsafe {
             addr_of_mut!((*wr).wr_id).write(self.wr_id);
-            addr_of_mut!((*wr).num_sge).write(num_sge as i32);
-            addr_of_mut!((*wr).opcode).write(self.opcode);
+            addr_of_mut!((*wr).num_sge)
+                .cast::<u64>()
+                .write(shape(num_sge as u32, self.opcode));
             addr_of_mut!((*wr).send_flags).write(self.flags);
+            let target = addr_of_mut!((*wr).wr).cast::<Target>();
             match self.body {
                 Body::Send => {}
                 Body::SendImm { imm } => {
                     addr_of_mut!((*wr).__bindgen_anon_1.imm_data).write(imm.to_be());
                 }
-                Body::Rdma { address, rkey } => {
-                    addr_of_mut!((*wr).wr.rdma.remote_addr).write(address);
-                    addr_of_mut!((*wr).wr.rdma.rkey).write(rkey);
-                }
-                Body::RdmaImm { address, rkey, imm } => {
+                Body::Rdma { target: to } => target.write(to),
+                Body::RdmaImm { target: to, imm } => {
                     addr_of_mut!((*wr).__bindgen_anon_1.imm_data).write(imm.to_be());
-                    addr_of_mut!((*wr).wr.rdma.remote_addr).write(address);
-                    addr_of_mut!((*wr).wr.rdma.rkey).write(rkey);
+                    target.write(to);
                 }
                 Body::Atomic {
-                    address,
-                    rkey,
+                    target,
                     compare_add,
                     swap,
                 } => {
-                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(address);
+                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(target.addr());
                     addr_of_mut!((*wr).wr.atomic.compare_add).write(compare_add);
                     addr_of_mut!((*wr).wr.atomic.swap).write(swap);
-                    addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
+                    addr_of_mut!((*wr).wr.atomic.rkey).write(target.rkey());
                 }
-                // These two never go to `ibv_post_send`; a batch keeps them so until it starts them (`read_extended`).
-                Body::Flush {
-                    address,
-                    rkey,
-                    len,
-                    kinds,
-                    level,
-                } => {
-                    let how = u32::from(kinds) | u32::from(level) << 8;
-                    addr_of_mut!((*wr).__bindgen_anon_1.imm_data).write(how);
-                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(address);
-                    addr_of_mut!((*wr).wr.atomic.compare_add).write(len);
-                    addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
+                // These two never go to `ibv_post_send`; a batch keeps them so until it starts them.
+                Body::Flush { range, kinds } => {
+                    addr_of_mut!((*wr).__bindgen_anon_1.imm_data).write(kinds);
+                    target.cast::<RemoteSlice>().write(range);
                 }
-                Body::AtomicWrite {
-                    address,
-                    rkey,
-                    value,
-                } => {
-                    addr_of_mut!((*wr).wr.atomic.remote_addr).write(address);
-                    addr_of_mut!((*wr).wr.atomic.compare_add).write(u64::from_ne_bytes(value));
-                    addr_of_mut!((*wr).wr.atomic.rkey).write(rkey);
+                Body::AtomicWrite { target: to, value } => {
+                    target.write(to);
+                    addr_of_mut!((*wr).wr.atomic.swap).write(u64::from_ne_bytes(value));
                 }
             }
         }
@@ -166,67 +176,54 @@ impl Request {
 }
 
 impl Qp {
-    /// Is a transfer between the two right beyond doubt? `usages` are those of both sides together.
+    /// Is a transfer between the two right beyond doubt?
     #[inline(always)]
     pub(super) fn quick(
         &self,
+        transfer: &Transfer,
         local: &LocalSlice<'_>,
         remote: &RemoteSlice,
-        usages: Usage,
     ) -> bool {
-        quick::fit(self.quick, local.quick, remote.quick, usages) && local.len == remote.len
+        quick_pair(self.quick, transfer, local, remote)
     }
 
-    /// What [`quick`](Self::quick) could not decide.
+    /// The full check, where [`quick`](Self::quick) could not decide.
     #[cold]
     #[inline(never)]
-    pub(super) fn check_write(
+    pub(super) fn check_transfer(
         &self,
-        src: &LocalSlice<'_>,
-        dst: &RemoteSlice,
-        post: Post,
-    ) -> Result<Checked> {
-        check_local(self.tag, src, Usage::WRITE_SRC, "src")?;
-        check_remote(dst, Usage::WRITE_DST, "dst")?;
-        self.check_length("src", src.len(), dst.len())?;
-        Ok(Checked {
-            request: Request {
-                wr_id: post.wr_id,
-                flags: post.flags,
-                opcode: ffi::IBV_WR_RDMA_WRITE,
-                body: Body::Rdma {
-                    address: dst.address(),
-                    rkey: dst.rkey,
-                },
-            },
-            num_sge: usize::from(!src.is_empty()),
-        })
+        transfer: &Transfer,
+        local: &LocalSlice<'_>,
+        remote: &RemoteSlice,
+    ) -> Result<()> {
+        let (usage, argument) = transfer.local;
+        check_local(self.tag, local, usage, argument)?;
+        self.check_remote_of(transfer, local.len(), remote)
     }
 
-    /// What [`quick`](Self::quick) could not decide.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn check_read(
+    /// The remote side of a transfer of `len` bytes in all.
+    #[inline]
+    pub(super) fn check_remote_of(
         &self,
-        dst: &LocalSlice<'_>,
-        src: &RemoteSlice,
-        post: Post,
-    ) -> Result<Checked> {
-        check_local(self.tag, dst, Usage::READ_DST, "dst")?;
-        check_remote(src, Usage::READ_SRC, "src")?;
-        self.check_length("dst", dst.len(), src.len())?;
-        Ok(Checked {
-            request: Request {
-                wr_id: post.wr_id,
-                flags: post.flags,
-                opcode: ffi::IBV_WR_RDMA_READ,
-                body: Body::Rdma {
-                    address: src.address(),
-                    rkey: src.rkey,
-                },
-            },
-            num_sge: usize::from(!dst.is_empty()),
-        })
+        transfer: &Transfer,
+        len: u64,
+        remote: &RemoteSlice,
+    ) -> Result<()> {
+        let (usage, argument) = transfer.remote;
+        check_remote(remote, usage, argument)?;
+        self.check_length(transfer.local.1, len, remote.len())
+    }
+
+    /// Gathers the local side of a transfer; gives the bytes in total.
+    #[inline]
+    pub(super) fn gather_for(
+        &self,
+        transfer: &Transfer,
+        sges: &mut Sges,
+        list: &[LocalSlice<'_>],
+    ) -> Result<u64> {
+        let (usage, argument) = transfer.local;
+        self.gather(sges, usage, argument, list)
     }
 
     /// A write of gathered slices or of inline bytes, `len` bytes in all.
@@ -238,106 +235,47 @@ impl Qp {
         imm: Option<u32>,
         post: Post,
     ) -> Result<Request> {
-        check_remote(dst, Usage::WRITE_DST, "dst")?;
-        self.check_length("src", len, dst.len())?;
-        let (address, rkey) = (dst.address(), dst.rkey);
-        let (opcode, body) = match imm {
-            None => (ffi::IBV_WR_RDMA_WRITE, Body::Rdma { address, rkey }),
-            Some(imm) => {
-                self.check_immediate()?;
-                (
-                    ffi::IBV_WR_RDMA_WRITE_WITH_IMM,
-                    Body::RdmaImm { address, rkey, imm },
-                )
-            }
+        self.check_remote_of(&WRITE, len, dst)?;
+        let target = dst.target;
+        let Some(imm) = imm else {
+            return Ok(WRITE.request(target, post));
         };
-        Ok(Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode,
-            body,
-        })
-    }
-
-    /// A read into gathered slices, `len` bytes in all.
-    #[inline]
-    pub(super) fn check_read_into(
-        &self,
-        len: u64,
-        src: &RemoteSlice,
-        post: Post,
-    ) -> Result<Request> {
-        check_remote(src, Usage::READ_SRC, "src")?;
-        self.check_length("dst", len, src.len())?;
-        Ok(Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode: ffi::IBV_WR_RDMA_READ,
-            body: Body::Rdma {
-                address: src.address(),
-                rkey: src.rkey,
-            },
-        })
+        self.check_immediate()?;
+        Ok(Request::new(
+            ffi::IBV_WR_RDMA_WRITE_WITH_IMM,
+            post,
+            Body::RdmaImm { target, imm },
+        ))
     }
 
     #[inline]
     pub(super) fn check_send(&self, imm: Option<u32>, post: Post) -> Result<Request> {
-        let (opcode, body) = match imm {
-            None => (ffi::IBV_WR_SEND, Body::Send),
-            Some(imm) => {
-                self.check_immediate()?;
-                (ffi::IBV_WR_SEND_WITH_IMM, Body::SendImm { imm })
-            }
+        let Some(imm) = imm else {
+            return Ok(Request::new(ffi::IBV_WR_SEND, post, Body::Send));
         };
-        Ok(Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode,
-            body,
-        })
+        self.check_immediate()?;
+        Ok(Request::new(
+            ffi::IBV_WR_SEND_WITH_IMM,
+            post,
+            Body::SendImm { imm },
+        ))
     }
 
-    /// Makes the request of a flush, and gives it to `native`, or to `read` with the element to read the first bytes of the range into.
+    /// The ways in which `range` can be flushed, whatever the kind.
     #[inline(always)]
-    pub(super) fn flush_by<R>(
-        &self,
-        range: &RemoteSlice,
-        kind: FlushKind,
-        post: Post,
-        native: impl FnOnce(Request) -> Result<R>,
-        read: impl FnOnce(Request, &ffi::ibv_sge) -> Result<R>,
-    ) -> Result<R> {
-        let possible = self.flush_plan() & range.flushes & FlushPlan::of_kind(kind);
-        if possible.intersects(FlushPlan::NATIVE) {
-            let kinds = match kind {
-                FlushKind::Persistent => ffi::IBV_FLUSH_PERSISTENT,
-                FlushKind::Visibility => ffi::IBV_FLUSH_GLOBAL,
-            };
-            return native(Request {
-                wr_id: post.wr_id,
-                flags: post.flags,
-                opcode: ffi::IBV_WR_FLUSH,
-                body: Body::Flush {
-                    address: range.addr,
-                    rkey: range.rkey,
-                    len: range.len,
-                    kinds: kinds as u8,
-                    level: u8::from(range.whole),
-                },
-            });
-        }
-        if possible.is_empty() {
-            return Err(self.flush_refused(range, kind));
-        }
-        read(
-            Request::transfer(ffi::IBV_WR_RDMA_READ, range, post),
-            &self.scratch[usize::from(range.head) % SCRATCHES],
-        )
+    pub(super) fn flushes(&self, range: &RemoteSlice) -> FlushPlan {
+        self.flush_plan() & range.flushes
+    }
+
+    /// What a flush by reading reads into.
+    #[inline(always)]
+    pub(super) fn scratch(&self, range: &RemoteSlice) -> &ffi::ibv_sge {
+        &self.scratch[usize::from(range.head >> HEAD_SHIFT)]
     }
 
     #[cold]
     #[inline(never)]
-    fn flush_refused(&self, range: &RemoteSlice, kind: FlushKind) -> Error {
+    pub(super) fn flush_refused(&self, range: &RemoteSlice, kind: FlushKind) -> Error {
         if !range.usage().contains(kind.usage()) {
             return Error::not_supported(match kind {
                 FlushKind::Persistent => {
@@ -367,45 +305,39 @@ impl Qp {
         )
     }
 
-    /// An atomic write of 8 bytes: native, or as an inline write behind a fence.
-    #[inline]
-    pub(super) fn check_atomic_write(
-        &self,
-        dst: &RemoteSlice,
-        value: [u8; 8],
-        post: Post,
-    ) -> Result<Request> {
+    /// An atomic write of 8 bytes: is it native, or else an inline write, and with which flags?
+    pub(super) fn check_atomic_write(&self, dst: &RemoteSlice, post: Post) -> Result<(bool, Post)> {
         check_remote(dst, Usage::WRITE_DST, "dst")?;
-        check_word(dst, "dst")?;
-        let (address, rkey) = (dst.address(), dst.rkey);
+        if dst.len() != 8 {
+            return Err(length_mismatch("dst", 8, dst.len()));
+        }
+        self.check_word_write(dst.address(), dst, post)
+    }
+
+    /// The same for 8 bytes at `address`, which lie in `range`.
+    pub(super) fn check_word_write(
+        &self,
+        address: u64,
+        range: &RemoteSlice,
+        mut post: Post,
+    ) -> Result<(bool, Post)> {
+        if address % 8 != 0 {
+            return Err(misaligned("dst", address));
+        }
         if self.features.atomic_write {
             // Behind a native flush the order is the device's own; behind a read it takes a fence.
-            let fence = match (self.flush_plan() & dst.flushes).reads() {
-                true => ffi::IBV_SEND_FENCE,
-                false => 0,
-            };
-            return Ok(Request {
-                wr_id: post.wr_id,
-                flags: post.flags | fence,
-                opcode: ffi::IBV_WR_ATOMIC_WRITE,
-                body: Body::AtomicWrite {
-                    address,
-                    rkey,
-                    value,
-                },
-            });
+            if self.flushes(range).reads() {
+                post.flags |= ffi::IBV_SEND_FENCE;
+            }
+            return Ok((true, post));
         }
         if self.max_inline < 8 {
             return Err(Error::not_supported(
                 "atomic write: the queue pair has neither a native one nor 8 bytes of inline data",
             ));
         }
-        Ok(Request {
-            wr_id: post.wr_id,
-            flags: post.flags | ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE,
-            opcode: ffi::IBV_WR_RDMA_WRITE,
-            body: Body::Rdma { address, rkey },
-        })
+        post.flags |= WORD_FLAGS;
+        Ok((false, post))
     }
 
     /// A compare-and-swap (`swap` given) or a fetch-and-add.
@@ -429,22 +361,16 @@ impl Qp {
         if dst.len() != 8 {
             return Err(length_mismatch("dst", 8, dst.len()));
         }
-        let (address, rkey) = (word.address(), word.rkey);
         let opcode = match swap {
             Some(_) => ffi::IBV_WR_ATOMIC_CMP_AND_SWP,
             None => ffi::IBV_WR_ATOMIC_FETCH_AND_ADD,
         };
-        Ok(Request {
-            wr_id: post.wr_id,
-            flags: post.flags,
-            opcode,
-            body: Body::Atomic {
-                address,
-                rkey,
-                compare_add,
-                swap: swap.unwrap_or(0),
-            },
-        })
+        let body = Body::Atomic {
+            target: word.target,
+            compare_add,
+            swap: swap.unwrap_or(0),
+        };
+        Ok(Request::new(opcode, post, body))
     }
 
     /// Inline bytes must fit the queue pair's inline space.
@@ -496,6 +422,26 @@ impl Qp {
     }
 }
 
+/// The number of the C interface for a kind of flush.
+#[inline(always)]
+pub(super) const fn flush_kinds(kind: FlushKind) -> u32 {
+    match kind {
+        FlushKind::Persistent => ffi::IBV_FLUSH_PERSISTENT,
+        FlushKind::Visibility => ffi::IBV_FLUSH_GLOBAL,
+    }
+}
+
+/// Is a transfer between the two right beyond doubt, for a queue pair with the key `key`?
+#[inline(always)]
+pub(super) fn quick_pair(
+    key: u32,
+    transfer: &Transfer,
+    local: &LocalSlice<'_>,
+    remote: &RemoteSlice,
+) -> bool {
+    quick::fit(key, local.quick, remote.quick, transfer.usages()) && local.len == remote.len
+}
+
 /// The slice must be of the protection domain of `tag`, and registered for `usage`. An empty slice passes.
 #[inline]
 pub(super) fn check_local(
@@ -510,8 +456,6 @@ pub(super) fn check_local(
     }
     Err(wrong_local(tag, slice, usage, argument))
 }
-
-const _: () = assert!(ffi::IBV_FLUSH_RANGE == 0 && ffi::IBV_FLUSH_MR == 1);
 
 /// The part of a tag that names the protection domain.
 const DOMAIN: u64 = 0xffff_ffff_0000_0000;

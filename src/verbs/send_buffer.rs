@@ -1,185 +1,228 @@
 //! The memory of a batch, and its way to the device.
 
-use std::{
-    mem::MaybeUninit,
-    ptr::{NonNull, addr_of, addr_of_mut},
-};
+use std::ptr::{NonNull, addr_of_mut};
 
 use rdma_sys as ffi;
 
 use super::{
-    qp::{Qp, list_result, no_extended, post_failed},
+    outcome::{list_result, no_extended, post_failed, taken},
+    place::{Entry, NO_SGE, Place, UNEVEN},
+    qp::Qp,
     request::Request,
+    submit::{chain, submit_list},
 };
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    mr::{FlushPlan, quick},
+};
 
 /// The operations of a [`Batch`](super::Batch) that were not submitted yet.
-#[derive(Default)]
+///
+/// Its places are linked once, when they are made: each to its own element and to the place behind it. To post them takes an end to the
+/// list, which is taken away again.
+#[repr(C)]
 pub(crate) struct SendBuffer {
-    entries: Vec<Entry>,
+    /// What a post named as refused; null at any other time.
+    bad: *mut ffi::ibv_send_wr,
+    /// Where the next operation goes.
+    pub(super) next: Place,
+    /// The first place, from which the list is posted; or `UNUSUAL`, where submitting is more than that.
+    origin: *mut Entry,
+    /// The memory of the places and the mark: the vector itself stays empty.
+    places: Vec<Entry>,
+    /// What the last post returned where that was not 0.
+    ret: i32,
+    /// The queue pair's key for the quick check.
+    key: u32,
     /// The elements of the operations that have more than one.
     sges: Vec<ffi::ibv_sge>,
     /// Inline data; the elements that use it hold offsets into it until the batch is submitted.
     inline: Vec<u8>,
-    /// The batch is more than a list of operations with one element or none: what follows matters.
-    special: bool,
-    /// An operation of the batch exists only on the extended queue pair.
-    extended: bool,
+    /// There are elements or inline data in these two.
+    gathered: bool,
     /// An operation of the batch gathers slices of different lengths.
     uneven: bool,
 }
 
-/// One operation, as the C request that it becomes in a linked list. It is linked to its element and to the place behind it as it is
-/// added; whatever moves entries links them again, and submitting ends the list.
-#[repr(C)]
-struct Entry {
-    wr: MaybeUninit<ffi::ibv_send_wr>,
-    /// The element of an operation that has one.
-    sge: ffi::ibv_sge,
-}
+/// Above all places: nothing is posted by the quick way.
+const UNUSUAL: *mut Entry = std::ptr::without_provenance_mut(usize::MAX);
 
-// SAFETY: the links inside of the entries point into the buffer itself, and are followed only by the provider within `submit`.
+// SAFETY: the pointers point into the buffer itself; those inside of the places are followed only by the provider within `submit`.
 unsafe impl Send for SendBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for SendBuffer {}
 
-const NO_SGE: ffi::ibv_sge = ffi::ibv_sge {
-    addr: 0,
-    length: 0,
-    lkey: 0,
-};
-
-/// In the place of the one element: the operation has several, and they differ in length.
-const UNEVEN: ffi::ibv_sge = ffi::ibv_sge {
-    addr: 0,
-    length: 1,
-    lkey: 0,
-};
-
-impl Entry {
-    /// Does the operation gather slices of different lengths?
-    fn is_uneven(&self) -> bool {
-        self.num_sge() > 1 && self.sge.length == UNEVEN.length
-    }
-
-    /// How many elements the operation has in the buffer's list.
-    fn listed(&self) -> usize {
-        Some(self.num_sge()).filter(|num| *num > 1).unwrap_or(0)
-    }
-
-    /// How many elements the operation has.
-    #[inline(always)]
-    fn num_sge(&self) -> usize {
-        // SAFETY: every entry was made by `SendBuffer::add`, which sets the field.
-        unsafe { (*self.wr.as_ptr()).num_sge as usize }
-    }
-
-    fn is_inline(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { (*self.wr.as_ptr()).send_flags & ffi::IBV_SEND_INLINE != 0 }
-    }
-}
-
 impl SendBuffer {
-    pub(super) fn with_capacity(entries: usize) -> Self {
-        let entries = entries.clamp(4, 64);
-        SendBuffer {
-            entries: Vec::with_capacity(entries),
+    /// A buffer for a queue pair with this send queue and this key for the quick check.
+    pub(super) fn new(depth: usize, key: u32) -> Self {
+        let capacity = depth.clamp(4, 64);
+        let mut buffer = SendBuffer {
+            next: Place(std::ptr::null_mut()),
+            origin: std::ptr::null_mut(),
+            bad: std::ptr::null_mut(),
+            places: Vec::with_capacity(capacity + 1),
+            ret: 0,
+            key,
             sges: Vec::new(),
-            inline: Vec::with_capacity(entries * 8),
-            special: false,
-            extended: false,
+            inline: Vec::with_capacity(capacity * 8),
+            gathered: false,
             uneven: false,
-        }
+        };
+        buffer.origin = buffer.first();
+        buffer.next = Place(buffer.origin);
+        buffer.make_places();
+        buffer
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    fn first(&mut self) -> *mut Entry {
+        self.places.as_mut_ptr()
     }
 
+    fn len(&self) -> usize {
+        self.len_at(self.next)
+    }
+
+    /// The number of operations where `next` is the next place.
+    #[inline]
+    pub(super) fn len_at(&self, next: Place) -> usize {
+        (next.0.addr() - self.places.as_ptr().addr()) / size_of::<Entry>()
+    }
+
+    /// The operations.
+    fn entries(&mut self) -> &mut [Entry] {
+        let len = self.len();
+        // SAFETY: so many places were written to.
+        unsafe { std::slice::from_raw_parts_mut(self.first(), len) }
+    }
+
+    /// Forgets all operations, wherever the next place is.
     #[inline]
     pub(super) fn clear(&mut self) {
-        self.entries.clear();
-        if self.special {
-            self.clear_special();
+        if self.origin != UNUSUAL {
+            self.next = Place(self.origin);
+        } else {
+            self.clear_unusual(usize::MAX);
         }
     }
 
+    /// Forgets `len` operations or fewer.
     #[inline(never)]
-    fn clear_special(&mut self) {
-        self.sges.clear();
-        self.inline.clear();
-        self.special = false;
-        self.extended = false;
-        self.uneven = false;
+    fn clear_unusual(&mut self, len: usize) {
+        if self.gathered {
+            self.sges.clear();
+            self.inline.clear();
+            self.gathered = false;
+            self.uneven = false;
+            self.link(len);
+        }
+        self.origin = self.first();
+        self.next = Place(self.origin);
     }
 
-    /// Adds an operation with at most one element.
-    #[inline(always)]
-    pub(super) fn add(&mut self, request: Request, num_sge: usize, sge: ffi::ibv_sge) {
-        if self.entries.len() == self.entries.capacity() {
-            self.grow();
-        }
-        let len = self.entries.len();
-        // SAFETY: there is room for one more; all of the entry is set that is ever read.
+    /// Links the first `len` places where they are now: each to its element and to the place behind it. Sets the mark, too.
+    #[inline(never)]
+    fn link(&mut self, len: usize) {
+        let first = self.first();
+        let capacity = self.places.capacity() - 1;
+        // SAFETY: the places and the mark behind them lie in the buffer, and nothing of them is read.
         unsafe {
-            let entry = self.entries.as_mut_ptr().add(len);
-            let wr = (*entry).wr.as_mut_ptr();
-            request.write_to(wr, addr_of!((*entry).sge), num_sge);
-            addr_of_mut!((*wr).next).write(entry.add(1).cast());
-            addr_of_mut!((*entry).sge).write(sge);
-            self.entries.set_len(len + 1);
+            for n in 0..len.min(capacity) {
+                let entry = first.add(n);
+                let wr = (*entry).wr.as_mut_ptr();
+                addr_of_mut!((*wr).sg_list).write(addr_of_mut!((*entry).sge));
+                addr_of_mut!((*wr).next).write(entry.add(1).cast());
+                addr_of_mut!((*entry).key).write(self.key);
+                addr_of_mut!((*entry).flushes).write(FlushPlan::all());
+            }
+            let mark = first.add(capacity);
+            addr_of_mut!((*mark).key).write(quick::NOTHING);
+            addr_of_mut!((*mark).flushes).write(FlushPlan::empty());
         }
     }
 
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.entries.reserve(self.entries.len().max(4));
-        self.link();
+        let len = self.len();
+        let mut places = Vec::<Entry>::with_capacity(2 * len + 1);
+        let first = places.as_mut_ptr();
+        // SAFETY: both have room for `len` places, and are apart.
+        unsafe { first.copy_from_nonoverlapping(self.first(), len) };
+        self.places = places;
+        if self.origin != UNUSUAL {
+            self.origin = first;
+        }
+        self.next = Place(first.wrapping_add(len));
+        self.make_places();
     }
 
-    /// Links the entries where they are now: each to its element and to the place behind it.
-    #[cold]
-    fn link(&mut self) {
-        for entry in &mut self.entries {
-            // SAFETY: the places are the entry's own; the one behind the last is only pointed at.
-            unsafe {
-                let entry: *mut Entry = entry;
-                let wr = (*entry).wr.as_mut_ptr();
-                addr_of_mut!((*wr).sg_list).write(addr_of_mut!((*entry).sge));
-                addr_of_mut!((*wr).next).write(entry.wrapping_add(1).cast());
-            }
+    /// Makes the places from the next one on, and links all.
+    fn make_places(&mut self) {
+        let (first, len) = (self.first(), self.len());
+        for n in len..self.places.capacity() {
+            // SAFETY: there is memory for so many.
+            unsafe { addr_of_mut!((*first.add(n)).sge).write(NO_SGE) };
         }
+        self.link(usize::MAX);
+    }
+
+    /// Makes room for one more operation.
+    #[inline]
+    fn make_room(&mut self) {
+        // SAFETY: the place is of this buffer.
+        if unsafe { self.next.flushes() }.is_empty() {
+            self.grow();
+        }
+    }
+
+    /// Adds an operation with at most one element.
+    #[inline]
+    pub(super) fn add(&mut self, request: Request, num_sge: usize, sge: &ffi::ibv_sge) {
+        self.make_room();
+        // SAFETY: there is room now.
+        self.next = unsafe { self.next.put(request, num_sge, sge) };
+    }
+
+    /// Adds an operation that exists only on the extended queue pair.
+    #[inline]
+    pub(super) fn add_extended(&mut self, request: Request) {
+        self.make_room();
+        // SAFETY: there is room now.
+        self.next = unsafe { self.put_extended(self.next, request) };
+    }
+
+    /// Puts an operation that exists only on the extended queue pair to `place`; gives the next place.
+    ///
+    /// # Safety
+    /// It must be this buffer's next place, and there must be room.
+    #[inline(always)]
+    pub(super) unsafe fn put_extended(&mut self, place: Place, request: Request) -> Place {
+        self.origin = UNUSUAL;
+        // SAFETY: the caller's word.
+        unsafe { place.put_alone(request) }
     }
 
     /// Adds an operation with any number of elements.
     pub(super) fn push(&mut self, request: Request, sges: &[ffi::ibv_sge]) {
         match sges {
-            [] => self.add(request, 0, NO_SGE),
-            [sge] => self.add(request, 1, *sge),
-            sges => {
-                self.special = true;
+            [] => self.add(request, 0, &NO_SGE),
+            [sge] => self.add(request, 1, sge),
+            [first, rest @ ..] => {
+                self.gathered = true;
+                self.origin = UNUSUAL;
                 self.sges.extend_from_slice(sges);
-                let uneven = sges.iter().any(|sge| sge.length != sges[0].length);
+                let uneven = rest.iter().any(|sge| sge.length != first.length);
                 self.uneven |= uneven;
-                self.add(request, sges.len(), if uneven { UNEVEN } else { NO_SGE });
+                self.add(request, sges.len(), if uneven { &UNEVEN } else { &NO_SGE });
             }
         }
-    }
-
-    /// Adds an operation that exists only on the extended queue pair.
-    #[inline(always)]
-    pub(super) fn add_extended(&mut self, request: Request) {
-        self.special = true;
-        self.extended = true;
-        self.add(request, 0, NO_SGE);
     }
 
     /// Adds an operation whose data are copied.
     #[inline]
     pub(super) fn push_inline(&mut self, mut request: Request, data: &[u8]) {
-        self.special = true;
+        self.gathered = true;
+        self.origin = UNUSUAL;
         request.flags |= ffi::IBV_SEND_INLINE;
         let sge = ffi::ibv_sge {
             addr: self.inline.len() as u64,
@@ -187,254 +230,192 @@ impl SendBuffer {
             lkey: 0,
         };
         self.inline.extend_from_slice(data);
-        self.add(request, usize::from(!data.is_empty()), sge);
+        self.add(request, usize::from(!data.is_empty()), &sge);
     }
 
-    /// Posts all operations with one doorbell, and leaves the buffer empty, or with what was refused.
-    #[inline]
+    /// Posts all operations up to the place `end` with one doorbell, where that takes no more than that; gives the next place then, the
+    /// first one. Else the batch is as it was, and `submit` does it or says why not: `None`.
+    #[inline(always)]
+    pub(super) fn submit_quick(&mut self, qp: &Qp, end: Place) -> Option<Place> {
+        let (first, Place(last)) = (self.origin, end);
+        if last <= first {
+            return match self.start_all(qp, end) {
+                true => Some(Place(self.origin)),
+                false => None,
+            };
+        }
+        // SAFETY: there is an operation behind `first`. The last one ends the list, the others are linked to the next; the list lies in
+        // the buffer with all that it points at.
+        unsafe {
+            let link = addr_of_mut!((*(*last.sub(1)).wr.as_mut_ptr()).next);
+            link.write(std::ptr::null_mut());
+            let ret = qp.post_list(first.cast(), &mut self.bad);
+            if !taken(ret, self.bad) {
+                self.ret = ret;
+                return None;
+            }
+            link.write(last.cast());
+        }
+        Some(Place(self.origin))
+    }
+
+    /// What `submit_quick` left to do.
+    #[cold]
+    #[inline(never)]
     pub(super) fn submit(&mut self, qp: &Qp) -> Result<()> {
-        let len = self.entries.len();
-        if len == 0 {
+        if !taken(self.ret, self.bad) {
+            return self.refused();
+        }
+        if self.len() == 0 {
             return Ok(());
         }
-        if self.special {
-            return self.submit_special(qp);
+        if self.gathered {
+            return self.submit_gathered(qp);
         }
-        let first: *mut Entry = self.entries.as_mut_ptr();
-        // SAFETY: the last entry ends the list, the others are linked as they were added; the list lies in the buffer with all that it
-        // points at.
-        let (ret, bad) = unsafe {
-            let last = (*first.add(len - 1)).wr.as_mut_ptr();
-            addr_of_mut!((*last).next).write(std::ptr::null_mut());
-            qp.post_raw(first.cast())
-        };
-        if ret == 0 && bad.is_null() {
-            self.entries.clear();
-            return Ok(());
-        }
-        self.refused(ret, bad as usize)
+        Err(no_extended())
+    }
+
+    /// What `body` did when the next place was `next`, with the next place now.
+    #[inline]
+    pub(super) fn settled<R>(
+        &mut self,
+        next: Place,
+        body: impl FnOnce(&mut Self) -> R,
+    ) -> (Place, R) {
+        self.next = next;
+        let result = body(self);
+        (self.next, result)
     }
 
     /// After a post that may have failed in its midst.
     #[cold]
     #[inline(never)]
-    fn refused(&mut self, ret: i32, bad: usize) -> Result<()> {
-        let (first, len) = (self.entries.as_ptr() as usize, self.entries.len());
-        let result = list_result("ibv_post_send", ret, first, bad, size_of::<Entry>(), len, 0);
+    fn refused(&mut self) -> Result<()> {
+        let ret = std::mem::replace(&mut self.ret, 0);
+        let bad = std::mem::replace(&mut self.bad, std::ptr::null_mut());
+        if self.origin == UNUSUAL {
+            return Err(post_failed("ibv_wr_complete", ret, 0));
+        }
+        let (first, len) = (self.first().addr(), self.len());
+        let result = list_result(
+            "ibv_post_send",
+            ret,
+            first,
+            bad.addr(),
+            size_of::<Entry>(),
+            len,
+            0,
+        );
         self.settle(result)
     }
 
     /// Forgets what the device accepted; the rest stays, linked.
     #[inline(never)]
     fn settle(&mut self, result: Result<()>) -> Result<()> {
+        let len = self.len();
         match &result {
-            Ok(()) => {
-                self.clear();
-                return result;
-            }
+            Ok(()) => self.clear(),
             Err(Error::QueueFull { accepted, .. } | Error::PartlyPosted { accepted, .. }) => {
                 self.remove_first(*accepted);
             }
             Err(_) => {}
         }
-        self.link();
+        self.link(len);
         result
     }
 
+    /// Posts all operations up to the place `end` by the extended queue pair, where none has more than one element or inline data.
     #[inline(never)]
-    fn submit_special(&mut self, qp: &Qp) -> Result<()> {
-        let result = match (self.extended, qp.extended()) {
-            (false, _) => submit_list(qp, &mut self.entries, &mut self.sges, &self.inline, 0),
+    fn start_all(&mut self, qp: &Qp, end: Place) -> bool {
+        let first = self.first();
+        let Some(ex) = qp.extended() else {
+            return false;
+        };
+        if self.gathered || first == end.0 {
+            return false;
+        }
+        // SAFETY: these are the operations, at least one, and they are as said.
+        self.ret = unsafe { chain::<false>(ex, first, end.0, std::ptr::null(), std::ptr::null()) };
+        if self.ret != 0 {
+            return false;
+        }
+        self.origin = first;
+        true
+    }
+
+    #[inline(never)]
+    fn submit_gathered(&mut self, qp: &Qp) -> Result<()> {
+        let extended = self.entries().iter().any(Entry::is_extended);
+        let (first, len, end) = (self.first(), self.len(), self.next.0);
+        let (sges, inline) = (self.sges.as_mut_ptr(), self.inline.as_ptr());
+        let result = match (extended, qp.extended()) {
+            // SAFETY: these are the operations with their elements.
+            (false, _) => unsafe { submit_list(qp, first, len, sges, &self.inline, 0) },
             (true, None) => Err(no_extended()),
             (true, Some(ex)) if !self.uneven => {
-                let ret = chain(ex, &self.entries, &self.sges, &self.inline);
-                if ret == 0 {
-                    self.clear();
-                    return Ok(());
+                // SAFETY: as above.
+                match unsafe { chain::<true>(ex, first, end, sges, inline) } {
+                    0 => Ok(()),
+                    ret => Err(post_failed("ibv_wr_complete", ret, 0)),
                 }
-                Err(post_failed("ibv_wr_complete", ret, 0))
             }
-            (true, Some(ex)) => submit_uneven(qp, ex, self),
+            (true, Some(ex)) => self.submit_uneven(qp, ex),
         };
+        if result.is_ok() {
+            self.clear_unusual(len);
+            return result;
+        }
         self.settle(result)
+    }
+
+    /// Runs of operations, one after the other: those that gather slices of different lengths go by lists. rdma-core's provider for rxe
+    /// (seen in 44 to 56) takes the first slice's length for that of each when it is told of them by `ibv_wr_set_sge_list`, and would
+    /// cut or overrun the data without a word.
+    #[cold]
+    fn submit_uneven(&mut self, qp: &Qp, ex: NonNull<ffi::ibv_qp_ex>) -> Result<()> {
+        let (mut first, mut left) = (self.first(), self.len());
+        let mut sges = self.sges.as_mut_ptr();
+        let mut before = 0;
+        while left > 0 {
+            // SAFETY: `left` operations lie from `first` on, and their elements from `sges` on.
+            unsafe {
+                let rest = std::slice::from_raw_parts(first, left);
+                let uneven = (*first).is_uneven();
+                let run = rest.iter().take_while(|entry| entry.is_uneven() == uneven);
+                let (len, listed) = run.fold((0, 0), |(len, listed), entry| {
+                    (len + 1, listed + entry.listed())
+                });
+                let end = first.add(len);
+                if uneven {
+                    submit_list(qp, first, len, sges, &self.inline, before)?;
+                } else {
+                    let inline = self.inline.as_ptr();
+                    let ret = chain::<true>(ex, first, end, sges, inline);
+                    if ret != 0 {
+                        return Err(post_failed("ibv_wr_complete", ret, before));
+                    }
+                }
+                first = end;
+                sges = sges.add(listed);
+                before += len;
+                left -= len;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the first `n` operations.
     fn remove_first(&mut self, n: usize) {
-        let n = n.min(self.entries.len());
-        let sges: usize = self.entries[..n].iter().map(Entry::listed).sum();
-        self.entries.drain(..n);
-        self.sges.drain(..sges);
-        if self.entries.is_empty() {
+        let len = self.len();
+        let n = n.min(len);
+        let listed: usize = self.entries()[..n].iter().map(Entry::listed).sum();
+        self.sges.drain(..listed);
+        let first = self.first();
+        // SAFETY: those that stay lie behind the first `n`.
+        unsafe { first.copy_from(first.add(n), len - n) };
+        self.next = Place(first.wrapping_add(len - n));
+        if n == len {
             self.clear();
-        }
-    }
-}
-
-/// Operations, the first of which come after `before` others that were accepted, as one linked list for `ibv_post_send`.
-fn submit_list(
-    qp: &Qp,
-    entries: &mut [Entry],
-    sges: &mut [ffi::ibv_sge],
-    inline: &[u8],
-    before: usize,
-) -> Result<()> {
-    if !inline.is_empty() {
-        move_inline(entries, inline.as_ptr() as u64);
-    }
-    let len = entries.len();
-    let first = entries.as_mut_ptr();
-    // SAFETY: the elements of the operations that have more than one lie one after the other in `sges`: the sum of their numbers is
-    // its length. All places are in the buffer.
-    unsafe {
-        let mut sges = sges.as_mut_ptr().add(sges.len());
-        let mut next: *mut ffi::ibv_send_wr = std::ptr::null_mut();
-        let mut entry = first.add(len);
-        // Backwards, so that each request can point at the one behind it.
-        while entry != first {
-            entry = entry.sub(1);
-            let wr = (*entry).wr.as_mut_ptr();
-            let num_sge = (*entry).num_sge();
-            let mut list = addr_of_mut!((*entry).sge);
-            if num_sge > 1 {
-                sges = sges.sub(num_sge);
-                list = sges;
-            }
-            addr_of_mut!((*wr).sg_list).write(list);
-            addr_of_mut!((*wr).next).write(next);
-            next = wr;
-        }
-    }
-    // SAFETY: the list was just linked, and lies in the buffer with all that it points at.
-    let result = unsafe { qp.post_list(first.cast(), size_of::<Entry>(), len, before) };
-    if result.is_err() && !inline.is_empty() {
-        move_inline(entries, (inline.as_ptr() as u64).wrapping_neg());
-    }
-    result
-}
-
-/// Moves the addresses of inline elements by `by`: from offsets to addresses before a submit, and back after a failed one.
-fn move_inline(entries: &mut [Entry], by: u64) {
-    for entry in entries.iter_mut().filter(|entry| entry.is_inline()) {
-        entry.sge.addr = entry.sge.addr.wrapping_add(by);
-    }
-}
-
-/// Runs of operations, one after the other: those that gather slices of different lengths go by lists. rdma-core's provider for rxe (seen
-/// in 44 to 56) takes the first slice's length for that of each when it is told of them by `ibv_wr_set_sge_list`, and would cut or
-/// overrun the data without a word.
-#[cold]
-fn submit_uneven(qp: &Qp, ex: NonNull<ffi::ibv_qp_ex>, buffer: &mut SendBuffer) -> Result<()> {
-    let mut sges = buffer.sges.as_mut_slice();
-    let mut before = 0;
-    for run in buffer
-        .entries
-        .chunk_by_mut(|a, b| a.is_uneven() == b.is_uneven())
-    {
-        let (list, rest) = sges.split_at_mut(run.iter().map(Entry::listed).sum());
-        sges = rest;
-        if run.iter().any(Entry::is_uneven) {
-            submit_list(qp, run, list, &buffer.inline, before)?;
-        } else {
-            match chain(ex, run, list, &buffer.inline) {
-                0 => {}
-                ret => return Err(post_failed("ibv_wr_complete", ret, before)),
-            }
-        }
-        before += run.len();
-    }
-    Ok(())
-}
-
-/// Operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none; gives the provider's return code.
-fn chain(
-    ex: NonNull<ffi::ibv_qp_ex>,
-    entries: &[Entry],
-    mut sges: &[ffi::ibv_sge],
-    inline: &[u8],
-) -> i32 {
-    let ex = ex.as_ptr();
-    // SAFETY: the queue pair is alive and extended; start and complete are paired and nothing in between can return early or
-    // panic; it was created with every operation that the checks let through; the offsets of inline data lie in `inline`; the
-    // elements of the operations that have more than one lie one after the other in `sges`.
-    unsafe {
-        ffi::ibv_wr_start(ex);
-        for entry in entries {
-            let list = match entry.num_sge() {
-                0 => &[],
-                1 => std::slice::from_ref(&entry.sge),
-                num => {
-                    let (list, rest) = sges.split_at_unchecked(num);
-                    sges = rest;
-                    list
-                }
-            };
-            start_one(ex, &*entry.wr.as_ptr(), list, inline.as_ptr());
-        }
-        ffi::ibv_wr_complete(ex)
-    }
-}
-
-/// # Safety
-/// Between start and complete on a live extended queue pair that was created with the operation; `wr` was written by
-/// [`Request::write_body`]; offsets of inline elements lie inside of what `inline` points at.
-#[inline(always)]
-unsafe fn start_one(
-    ex: *mut ffi::ibv_qp_ex,
-    wr: *const ffi::ibv_send_wr,
-    list: &[ffi::ibv_sge],
-    inline: *const u8,
-) {
-    // SAFETY: the caller's word; each opcode has the fields that are read for it.
-    unsafe {
-        (*ex).wr_id = (*wr).wr_id;
-        (*ex).wr_flags = (*wr).send_flags;
-        let address = addr_of!((*wr).wr.rdma.remote_addr);
-        match (*wr).opcode {
-            ffi::IBV_WR_RDMA_WRITE => ffi::ibv_wr_rdma_write(ex, (*wr).wr.rdma.rkey, *address),
-            ffi::IBV_WR_RDMA_READ => ffi::ibv_wr_rdma_read(ex, (*wr).wr.rdma.rkey, *address),
-            ffi::IBV_WR_FLUSH => {
-                let how = (*wr).__bindgen_anon_1.imm_data;
-                let (kinds, level) = (how as u8, (how >> 8) as u8);
-                let len = (*wr).wr.atomic.compare_add as usize;
-                return ffi::ibv_wr_flush(ex, (*wr).wr.atomic.rkey, *address, len, kinds, level);
-            }
-            ffi::IBV_WR_ATOMIC_WRITE => {
-                let value = addr_of!((*wr).wr.atomic.compare_add);
-                let rkey = (*wr).wr.atomic.rkey;
-                return ffi::ibv_wr_atomic_write(ex, rkey, *address, value.cast());
-            }
-            ffi::IBV_WR_RDMA_WRITE_WITH_IMM => {
-                let imm = (*wr).__bindgen_anon_1.imm_data;
-                ffi::ibv_wr_rdma_write_imm(ex, (*wr).wr.rdma.rkey, *address, imm);
-            }
-            ffi::IBV_WR_SEND_WITH_IMM => {
-                ffi::ibv_wr_send_imm(ex, (*wr).__bindgen_anon_1.imm_data);
-            }
-            ffi::IBV_WR_ATOMIC_CMP_AND_SWP => {
-                let atomic = (*wr).wr.atomic;
-                ffi::ibv_wr_atomic_cmp_swp(
-                    ex,
-                    atomic.rkey,
-                    *address,
-                    atomic.compare_add,
-                    atomic.swap,
-                );
-            }
-            ffi::IBV_WR_ATOMIC_FETCH_AND_ADD => {
-                let atomic = (*wr).wr.atomic;
-                ffi::ibv_wr_atomic_fetch_add(ex, atomic.rkey, *address, atomic.compare_add);
-            }
-            _ => ffi::ibv_wr_send(ex),
-        }
-        match list {
-            [] => {}
-            [sge] if (*wr).send_flags & ffi::IBV_SEND_INLINE != 0 => {
-                let data = inline.wrapping_add(sge.addr as usize).cast_mut();
-                ffi::ibv_wr_set_inline_data(ex, data.cast(), sge.length as usize);
-            }
-            [sge] => ffi::ibv_wr_set_sge(ex, sge.lkey, sge.addr, sge.length),
-            list => ffi::ibv_wr_set_sge_list(ex, list.len(), list.as_ptr()),
         }
     }
 }

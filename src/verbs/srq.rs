@@ -9,18 +9,23 @@ use std::{
 use rdma_sys as ffi;
 
 use super::{
-    Pd, check, check_ptr,
-    qp::recv_one,
+    Pd, Tried, check, check_ptr,
+    post::{piece, post_one_recv, recv_one},
     recv_batch::RecvBuffer,
     sges::{MAX_SGE, RecvLimits},
 };
-use crate::{Error, Result, mr::LocalSlice};
+use crate::{
+    Error, LocalRegion, Result, Usage,
+    mr::{LocalSlice, quick},
+};
 
 /// A shared receive queue (`ibv_create_srq(3)`).
 #[derive(Debug)]
 pub(crate) struct RawSrq {
     raw: NonNull<ffi::ibv_srq>,
     post: PostSrqRecv,
+    /// The key for the quick check.
+    quick: u32,
     limits: RecvLimits,
     depth: u32,
     spare: AtomicPtr<RecvBuffer>,
@@ -65,6 +70,7 @@ impl RawSrq {
         Ok(RawSrq {
             raw,
             post,
+            quick: quick::queue_pair(pd_tag, max_message),
             limits: RecvLimits {
                 tag: u64::from(pd_tag) << 32,
                 max_sge: attr.attr.max_sge.min(MAX_SGE as u32),
@@ -99,7 +105,34 @@ impl RawSrq {
         check("ibv_modify_srq", ret)
     }
 
+    /// Posts one receive into `dst`.
     #[inline]
+    pub(crate) fn recv_one(&self, dst: &LocalSlice<'_>, wr_id: u64) -> Result<()> {
+        if !quick::fit(self.quick, dst.quick, 0, Usage::RECV) {
+            return self.recv(std::slice::from_ref(dst), wr_id);
+        }
+        self.post_recv(&dst.sge, wr_id).check()
+    }
+
+    /// The same for `len` bytes of a region from an offset on; see [`Tried`].
+    #[inline(always)]
+    pub(crate) fn try_recv(&self, dst: (&LocalRegion, u64), len: u64, wr_id: u64) -> Tried {
+        match piece(self.quick, Usage::RECV, dst, len) {
+            Some(sge) => self.post_recv(&sge, wr_id),
+            None => Tried::Unfit,
+        }
+    }
+
+    #[inline(always)]
+    fn post_recv(&self, sge: &ffi::ibv_sge, wr_id: u64) -> Tried {
+        post_one_recv("ibv_post_srq_recv", sge, wr_id, |wr, bad| {
+            // SAFETY: the queue is alive; the request lives until the call returns.
+            unsafe { (self.post)(self.raw.as_ptr(), wr, bad) }
+        })
+    }
+
+    /// Posts one receive into slices.
+    #[inline(never)]
     pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
         recv_one(
             "ibv_post_srq_recv",
@@ -129,19 +162,19 @@ impl RawSrq {
     }
 
     pub(super) fn take_recv_buffer(&self) -> Box<RecvBuffer> {
-        super::qp::take_spare(&self.spare, || {
+        super::spare::take_spare(&self.spare, || {
             RecvBuffer::with_capacity(self.depth as usize)
         })
     }
 
     pub(super) fn give_recv_buffer(&self, buffer: Box<RecvBuffer>) {
-        super::qp::give_spare(&self.spare, buffer);
+        super::spare::give_spare(&self.spare, buffer);
     }
 }
 
 impl Drop for RawSrq {
     fn drop(&mut self) {
-        super::qp::free_spare(self.spare.swap(std::ptr::null_mut(), Ordering::Acquire));
+        super::spare::free_spare(self.spare.swap(std::ptr::null_mut(), Ordering::Acquire));
         // SAFETY: this is the owner; every queue pair on it holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_srq(self.raw.as_ptr()) };
         crate::refused::report(check("ibv_destroy_srq", ret));
