@@ -56,6 +56,8 @@ counts! {
     CutOneWay: "cuts of one direction",
     CutForGood: "cuts for good, of one client",
     LongestHold: "longest time until a client cut for good held nothing (ms)",
+    /// The run itself waits 50 ms between its steps. All others stood still then, too.
+    LongestStall: "longest time that the machine stood still (ms)",
 }
 
 /// What all are to do.
