@@ -73,7 +73,7 @@ static void pause_for(uint64_t ns)
 /* Long enough for a completion to be there, where an instruction takes a nanosecond. */
 #define READY_NS 1000000
 
-/* How often each case is done before it counts; the same for any N, since two runs are compared. */
+/* How often each case is done before it is timed; benches/guest/measure knows it too. */
 #define WARM_UP 10
 
 enum how { POLL, FLIGHT, EVENT, READY };
@@ -163,12 +163,12 @@ static void run(const char *text)
 	unsigned warm = n < WARM_UP ? n : WARM_UP;
 	uint64_t start, end;
 	if (how == FLIGHT) {
-		in_flight(what, size, warm + DEPTH);
+		in_flight(what, size, warm);
 		start = now();
 		in_flight(what, size, n);
 		end = now();
 	} else {
-		one_by_one(what, how, size, how == READY ? 1 : warm, whole, submit);
+		one_by_one(what, how, size, warm, whole, submit);
 		start = now();
 		one_by_one(what, how, size, n, whole, submit);
 		end = now();

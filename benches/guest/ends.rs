@@ -13,7 +13,7 @@ use rpma::{
 use super::{Case, How, Options, Table, What};
 
 /// Units outstanding where several are.
-pub const DEPTH: usize = 16;
+const DEPTH: usize = 16;
 /// Where in the near memory what is read arrives.
 pub const LANDING: u64 = 128 * 1024;
 const REGION: usize = 256 * 1024;

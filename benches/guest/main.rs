@@ -68,7 +68,7 @@ fn run(address: &str, options: Options, cases: &[Case]) -> Result<(), Box<dyn st
         let mut table = Table::new(case.n);
         match case.how {
             How::Flight => {
-                user.in_flight(case, case.warm_up() + ends::DEPTH)?;
+                user.in_flight(case, case.warm_up())?;
                 let start = user.now();
                 user.in_flight(case, case.n)?;
                 table.whole(user.now() - start);
