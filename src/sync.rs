@@ -3,5 +3,5 @@
 
 pub(crate) use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering},
 };

@@ -1,6 +1,6 @@
 //! A buffer that waits for the next batch.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Ordering};
 
 /// The buffer that the last batch gave back, or a new one.
 #[inline]

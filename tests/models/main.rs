@@ -2,12 +2,15 @@
 //! place of the standard library's. ci/test.d/36-model also changes them, one mistake at a time, and each must be found here.
 
 mod arming_model;
+mod spare_model;
 mod sync;
 
 #[path = "../../src/verbs/acks.rs"]
 mod acks;
 #[path = "../../src/cq/arming.rs"]
 mod arming;
+#[path = "../../src/verbs/spare.rs"]
+mod spare;
 #[path = "../../src/wait/turns.rs"]
 mod turns;
 

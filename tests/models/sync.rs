@@ -4,5 +4,5 @@ pub(crate) use std::sync::PoisonError;
 
 pub(crate) use loom::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering},
 };
