@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn each_leak_is_told() {
-        let leaks: [(&str, fn(&mut Sample)); 7] = [
+        type Leak = fn(&mut Sample);
+        let leaks: [(&str, Leak); 7] = [
             ("rxe_srv mr", |s| {
                 s.resources.insert("rxe_srv mr".into(), 2);
             }),
