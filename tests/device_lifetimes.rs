@@ -54,7 +54,7 @@ fn too_slow_here() -> bool {
     !on_standin() && std::env::var("RPMA_TEST_DEV").as_deref() == Ok("siw")
 }
 
-/// The device, and the turn: what is held is counted of the whole process.
+/// The turn, and the device, which must be given back before the turn is: what is held is counted of the whole process.
 macro_rules! alone_on_device {
     () => {{
         let turn = alone();
@@ -64,13 +64,13 @@ macro_rules! alone_on_device {
                 "soft-iWARP takes ten seconds for each handshake that nobody answers: too many here"
             );
         }
-        (peer, turn)
+        (turn, peer)
     }};
 }
 
 #[test]
 fn a_hundred_rejected_requests() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     let (endpoint, port) = listen(&peer);
     let cfg = ConnCfg::new();
     leaves_nothing(100, |n| {
@@ -89,7 +89,7 @@ fn a_hundred_rejected_requests() {
 
 #[test]
 fn requests_that_fail_on_either_side() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     let (endpoint, port) = listen(&peer);
     let plain = ConnCfg::new();
     let mut bad = vec![
@@ -129,7 +129,7 @@ fn requests_that_fail_on_either_side() {
 
 #[test]
 fn requests_that_nobody_answers() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     let (endpoint, port) = listen(&peer);
     let cfg = ConnCfg::new();
     leaves_nothing(5, |_| {
@@ -155,7 +155,7 @@ fn requests_that_nobody_answers() {
 
 #[test]
 fn connections_that_end_in_any_way() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     let cfg = ConnCfg::new().rcq_size(4);
     leaves_nothing(12, |n| {
         let Pair { client, server } = pair(&peer, &cfg);
@@ -217,7 +217,7 @@ fn any<T: Any>(handle: T) -> Box<dyn Any> {
 
 #[test]
 fn every_handle_of_a_connection_in_every_order() {
-    let (kept, _turn) = alone_on_device!();
+    let (_turn, kept) = alone_on_device!();
     in_every_order(|| {
         let peer = Peer::local(&addr()).unwrap();
         let (endpoint, port) = listen(&peer);
@@ -235,7 +235,7 @@ fn every_handle_of_a_connection_in_every_order() {
 
 #[test]
 fn every_handle_of_a_request_in_every_order() {
-    let (kept, _turn) = alone_on_device!();
+    let (_turn, kept) = alone_on_device!();
     in_every_order(|| {
         let peer = Peer::local(&addr()).unwrap();
         let (endpoint, port) = listen(&peer);
@@ -257,7 +257,7 @@ fn every_handle_of_a_request_in_every_order() {
 
 #[test]
 fn every_handle_with_a_shared_receive_queue_in_every_order() {
-    let (kept, _turn) = alone_on_device!();
+    let (_turn, kept) = alone_on_device!();
     in_every_order(|| {
         let peer = Peer::local(&addr()).unwrap();
         let srq = Srq::new(&peer, &SrqCfg::new()).unwrap();
@@ -274,7 +274,7 @@ fn every_handle_with_a_shared_receive_queue_in_every_order() {
 
 #[test]
 fn what_is_made_on_a_peer_outlives_its_handle() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     let (endpoint, port) = listen(&peer);
     let (local, log) = buffers(&peer, 4096);
     drop(peer);
@@ -341,7 +341,7 @@ fn dropped_in_flight(peer: &Peer, read: bool, drop_local: bool) -> Vec<WcStatus>
 
 #[test]
 fn a_region_dropped_while_it_is_used() {
-    let (peer, _turn) = alone_on_device!();
+    let (_turn, peer) = alone_on_device!();
     for (read, drop_local) in [(false, true), (true, true), (false, false), (true, false)] {
         leaves_nothing(1, |_| {
             let ended = dropped_in_flight(&peer, read, drop_local);
