@@ -483,7 +483,8 @@ fn take_waits_and_takes_in_one_call() {
 }
 
 /// Four threads take from `cq` by `wait` what `send` makes come, `total` completions; each comes once.
-fn four_take(cq: &Cq, wait: Wait, total: usize, send: impl FnOnce()) {
+/// `send` is told how many were taken, so as not to send more than the queue holds.
+fn four_take(cq: &Cq, wait: Wait, total: usize, send: impl FnOnce(&AtomicUsize)) {
     let taken = AtomicUsize::new(0);
     let start = Instant::now();
     let mut seen: Vec<u64> = std::thread::scope(|scope| {
@@ -505,7 +506,7 @@ fn four_take(cq: &Cq, wait: Wait, total: usize, send: impl FnOnce()) {
                 })
             })
             .collect();
-        send();
+        send(&taken);
         takers
             .into_iter()
             .flat_map(|taker| taker.join().unwrap())
@@ -523,8 +524,13 @@ fn several_threads_may_take_from_one_queue_and_none_sleeps_through() {
     for wait in [Wait::block(), Wait::new().polls(20), Wait::new()] {
         // The end is the one thing that nobody is woken for: those who wait then look up after a second.
         let wait = wait.timeout(Duration::from_millis(1000));
-        four_take(server.rcq().unwrap(), wait, 300, || {
+        four_take(server.rcq().unwrap(), wait, 300, |taken| {
             for n in 0..300 {
+                let start = Instant::now();
+                while n as usize >= taken.load(Ordering::SeqCst) + 32 {
+                    assert!(start.elapsed() < LONG, "nobody takes {n}");
+                    std::thread::yield_now();
+                }
                 srq.recv(&LocalSlice::EMPTY, n).unwrap();
                 client.send_inline(&[], Signal::Always(n)).unwrap();
                 success(client.cq(), n);
