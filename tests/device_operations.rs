@@ -10,29 +10,8 @@ use rpma::{
 
 const LEN: usize = 128 * 1024;
 
-/// A connection whose client has a buffer, and whose server a region that the client knows.
-struct Rig {
-    client: Connection,
-    server: Connection,
-    /// The client's buffer, filled with `byte`.
-    local: LocalRegion,
-    /// The server's region, all 0xEE.
-    log: LocalRegion,
-    remote: RemoteRegion,
-}
-
 fn rig(peer: &Peer, cfg: &ConnCfg) -> Rig {
-    let Pair { client, server } = pair(peer, cfg);
-    let local = region(peer, LEN, local_usage(), byte);
-    let log = region(peer, LEN, remote_usage() | local_usage(), |_| 0xEE);
-    let remote = remote(&log);
-    Rig {
-        client,
-        server,
-        local,
-        log,
-        remote,
-    }
+    Rig::of(peer, cfg, LEN, remote_usage() | local_usage())
 }
 
 /// Ranges with all kinds of ends: aligned and not, inside of a page and across several.

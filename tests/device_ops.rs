@@ -4,35 +4,14 @@ mod common;
 
 use common::*;
 use rdma_sys as ffi;
-use rpma::{
-    Completion, ConnCfg, Connection, FlushKind, LocalRegion, LocalSlice, Peer, RemoteRegion,
-    Signal, Usage, WcOpcode,
-};
-
-struct Rig {
-    client: Connection,
-    server: Connection,
-    local: LocalRegion,
-    log: LocalRegion,
-    remote: RemoteRegion,
-}
+use rpma::{Completion, ConnCfg, FlushKind, LocalSlice, Peer, Signal, Usage, WcOpcode};
 
 fn rig(peer: &Peer, cfg: &ConnCfg) -> Rig {
-    let Pair { client, server } = pair(peer, cfg);
-    let local = region(peer, 4096, local_usage(), byte);
     let mut usage = remote_usage() | Usage::RECV;
     if peer.capabilities().atomics {
         usage |= Usage::ATOMIC;
     }
-    let log = region(peer, 4096, usage, |_| 0xEE);
-    let remote = remote(&log);
-    Rig {
-        client,
-        server,
-        local,
-        log,
-        remote,
-    }
+    Rig::of(peer, cfg, 4096, usage)
 }
 
 #[test]

@@ -84,6 +84,34 @@ pub fn pair_of(
     Pair { client, server }
 }
 
+/// A connection whose client has a buffer, and whose server a region that the client knows.
+pub struct Rig {
+    pub client: Connection,
+    pub server: Connection,
+    /// The client's buffer, filled with `byte`.
+    pub local: LocalRegion,
+    /// The server's region, all 0xEE.
+    pub log: LocalRegion,
+    pub remote: RemoteRegion,
+}
+
+impl Rig {
+    /// Buffer and region have `len` bytes, the region these usages.
+    pub fn of(peer: &Peer, cfg: &ConnCfg, len: usize, usage: Usage) -> Self {
+        let Pair { client, server } = pair(peer, cfg);
+        let local = region(peer, len, local_usage(), byte);
+        let log = region(peer, len, usage, |_| 0xEE);
+        let remote = remote(&log);
+        Rig {
+            client,
+            server,
+            local,
+            log,
+            remote,
+        }
+    }
+}
+
 /// An endpoint on a port of the system's choice, and the port.
 pub fn listen(peer: &Peer) -> (Endpoint, String) {
     let endpoint = Endpoint::listen(peer, &addr(), "0").expect("listen");

@@ -6,27 +6,9 @@ use rpma::{Error, LocalSlice, RemoteSlice, Signal};
 pub const LEN: usize = 64 * 1024;
 pub const SIGNAL: Signal = Signal::Always(666);
 
-pub struct Rig {
-    pub client: Connection,
-    pub server: Connection,
-    pub local: LocalRegion,
-    pub log: LocalRegion,
-    pub remote: RemoteRegion,
-}
-
 impl Rig {
     pub fn new(peer: &Peer, cfg: &ConnCfg) -> Self {
-        let Pair { client, server } = pair(peer, cfg);
-        let local = region(peer, LEN, local_usage(), byte);
-        let log = region(peer, LEN, remote_usage() | Usage::ATOMIC, |_| 0xEE);
-        let remote = remote(&log);
-        Rig {
-            client,
-            server,
-            local,
-            log,
-            remote,
-        }
+        Rig::of(peer, cfg, LEN, remote_usage() | Usage::ATOMIC)
     }
 
     pub fn here(&self, len: u64) -> LocalSlice<'_> {
