@@ -10,14 +10,12 @@ use std::{
 use crate::{
     Outcome,
     board::{Board, Count, Mode},
-    format,
-    log::{self, Acks},
     net::{self, Kind, Phase},
     processes::{Process, Starter},
     report,
     rng::Rng,
     sample::{self, Sample},
-    say, server, store,
+    say, server, store, verdict,
 };
 
 /// The longest that a process may give no sign of life: a handshake with nobody and a wait for a completion are the longest steps.
@@ -153,18 +151,22 @@ impl<'a> Soak<'a> {
         let warm_up = whole / 4;
         self.go(warm_up)?;
         let before = self.rest()?;
-        self.plant_corruption()?;
+        if self.args.plant.contains(&Plant::Corruption) {
+            verdict::plant_corruption(&self.folder, self.slots())?;
+        }
         self.go(whole - warm_up)?;
         let after = self.rest()?;
         let took = self.begin.elapsed();
-        self.plant_loss()?;
-        let mut problems = self.check_logs()?;
+        if self.args.plant.contains(&Plant::Loss) {
+            verdict::plant_loss(&self.folder)?;
+        }
+        let mut problems = verdict::check(&self.folder, self.slots())?;
         self.board.set_mode(Mode::Quit);
         self.server.wait(REST)?;
         let left = sample::resources()?;
         let head = [
             ("device", self.args.dev.clone()),
-            ("kernel", kernel()),
+            ("kernel", verdict::kernel()),
             ("seed", self.seed.to_string()),
             ("seconds", took.as_secs().to_string()),
         ];
@@ -205,6 +207,8 @@ impl<'a> Soak<'a> {
         if self.args.minutes >= 2.0 {
             must.extend([
                 Count::Recovered,
+                Count::Crossed,
+                Count::CrossedRead,
                 Count::Kills,
                 Count::Floods,
                 Count::Rejected,
@@ -304,7 +308,7 @@ impl<'a> Soak<'a> {
         }
         self.board
             .raise(Count::LongestStall, gap.as_millis() as u64);
-        for who in (0..self.lonely_slot() + 2).chain([server::BEAT]) {
+        for who in (0..self.slots()).chain([server::BEAT]) {
             self.board.start_beat(who);
         }
         if let Lonely::CutOff(_, since) = &mut self.lonely {
@@ -344,6 +348,11 @@ impl<'a> Soak<'a> {
 
     fn lonely_slot(&self) -> u64 {
         self.args.clients
+    }
+
+    /// One log for each client, one for the lonely one, one for floods.
+    fn slots(&self) -> u64 {
+        self.args.clients + 2
     }
 
     /// Starts the lonely client, cuts it off for good once it has worked for some time, sees that the server holds nothing of it soon.
@@ -427,7 +436,7 @@ impl<'a> Soak<'a> {
         self.wait_for("all clients to end", REST, |soak| {
             Ok(soak.clients.iter().all(Option::is_none) && soak.flood.is_none())
         })?;
-        let slots = self.lonely_slot() + 2;
+        let slots = self.slots();
         self.wait_for("the server to let go", REST, |soak| {
             Ok((0..slots).all(|slot| !soak.board.is_live(slot)))
         })?;
@@ -472,50 +481,4 @@ impl<'a> Soak<'a> {
         }
         Ok(())
     }
-
-    /// Nobody writes now: what is in the files is what there is. Gives what is wrong with them.
-    fn check_logs(&self) -> Outcome<Vec<String>> {
-        let mut problems = Vec::new();
-        for slot in 0..self.lonely_slot() + 2 {
-            let memory = store::open_read_only(&log::path(&self.folder, slot))?;
-            let acknowledged = Acks::open(&self.folder, slot)?.get()?;
-            let found = store::contents(&memory)?
-                .map_err(|damage| format!("DAMAGED: log {slot}: {damage}").into())
-                .and_then(|contents| log::accept(slot, &contents, acknowledged));
-            problems.extend(found.err().map(|problem| problem.to_string()));
-        }
-        Ok(problems)
-    }
-
-    /// A byte of a committed record changes.
-    fn plant_corruption(&self) -> Outcome {
-        if !self.args.plant.contains(&Plant::Corruption) {
-            return Ok(());
-        }
-        for slot in 0..=self.lonely_slot() {
-            let log = rpma::Memory::map_file(log::path(&self.folder, slot))?;
-            if store::contents(&log)??.records > 0 {
-                let at = format::RECORDS_AT + format::RECORD_HEADER as u64;
-                let mut byte = [0];
-                log.read_at(at, &mut byte)?;
-                log.write_at(at, &[byte[0] ^ 1])?;
-                return Ok(());
-            }
-        }
-        Err("no record to corrupt".into())
-    }
-
-    /// One record more is taken for acknowledged than any log can have.
-    fn plant_loss(&self) -> Outcome {
-        if self.args.plant.contains(&Plant::Loss) {
-            let acks = Acks::open(&self.folder, 0)?;
-            acks.set(acks.get()? + 2)?;
-        }
-        Ok(())
-    }
-}
-
-fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .map_or_else(|_| "unknown".into(), |release| release.trim().into())
 }
