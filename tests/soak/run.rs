@@ -22,6 +22,8 @@ use crate::{
 const WATCHDOG: Duration = Duration::from_secs(90);
 /// How long a client that is cut off for good may hold anything of the server's, besides the time that it may be silent.
 const FREED_WITHIN: Duration = Duration::from_secs(45);
+/// How long a calm lasts at most, besides its time, until a record is acknowledged. The waits that a cut leaves are shorter.
+const CALM: Duration = Duration::from_secs(90);
 /// For everything to come to rest.
 const REST: Duration = Duration::from_secs(90);
 const PORT: &str = "7471";
@@ -96,6 +98,8 @@ struct Soak<'a> {
     next_phase: Instant,
     next_word: Instant,
     phase: String,
+    /// The records acknowledged when the phase began.
+    acknowledged: u64,
 }
 
 /// The client that will be cut off for good.
@@ -139,6 +143,7 @@ impl<'a> Soak<'a> {
             next_phase: now,
             next_word: now,
             phase: String::new(),
+            acknowledged: 0,
         };
         soak.wait_for("the server to listen", REST, |soak| {
             Ok(soak.folder.join("listening").exists())
@@ -191,7 +196,11 @@ impl<'a> Soak<'a> {
                 problems.push(format!("LEAK: {name} {n} when the server had ended"));
             }
         }
-        problems.extend(self.never_happened());
+        problems.extend(verdict::never_happened(
+            &self.board,
+            self.args.minutes,
+            self.stalled,
+        ));
         if !problems.is_empty() {
             return Err(problems.join("; ").into());
         }
@@ -199,33 +208,6 @@ impl<'a> Soak<'a> {
             "soak: every acknowledged record is there, whole and in sequence; nothing was left: all is well",
         );
         Ok(())
-    }
-
-    /// A run in which nothing happened shows nothing.
-    fn never_happened(&self) -> Option<String> {
-        let mut must = vec![Count::Acknowledged, Count::Connections, Count::ReadBack];
-        if self.args.minutes >= 2.0 {
-            must.extend([
-                Count::Recovered,
-                Count::Crossed,
-                Count::CrossedRead,
-                Count::Kills,
-                Count::Floods,
-                Count::Rejected,
-                Count::FencedSilent,
-                Count::Broken,
-                Count::CutForGood,
-            ]);
-        }
-        must.retain(|count| self.board.get(*count) == 0);
-        if !must.is_empty() && self.stalled > Duration::from_secs(20) {
-            say(format_args!(
-                "note: never seen: {must:?}; but the machine stood still for {:?}",
-                self.stalled
-            ));
-            return None;
-        }
-        (!must.is_empty()).then(|| format!("never seen: {must:?}"))
     }
 
     /// Lets everything happen, for so long.
@@ -242,7 +224,39 @@ impl<'a> Soak<'a> {
             self.step()?;
             sleep(Duration::from_millis(50));
         }
+        // However bad the network was: now it is well again, and so must be everybody.
+        self.begin(Phase::calm())?;
+        while !self.progressed()? {
+            self.step()?;
+            sleep(Duration::from_millis(50));
+        }
         Ok(())
+    }
+
+    fn begin(&mut self, phase: Phase) -> Outcome {
+        phase.begin()?;
+        self.board.add(Count::Phases, 1);
+        match phase.kind {
+            Kind::Weather => {}
+            Kind::CutBoth => self.board.add(Count::CutBoth, 1),
+            Kind::CutOneWay => self.board.add(Count::CutOneWay, 1),
+        }
+        self.next_phase = Instant::now() + phase.lasts;
+        self.phase = phase.name;
+        self.acknowledged = self.board.get(Count::Acknowledged);
+        Ok(())
+    }
+
+    /// Was a record acknowledged in this phase, if it is a calm one? A server that is deaf shows by nothing else.
+    fn progressed(&self) -> Outcome<bool> {
+        if self.phase != net::CALM_PHASE || self.board.get(Count::Acknowledged) > self.acknowledged
+        {
+            return Ok(true);
+        }
+        match self.next_phase.elapsed() > CALM {
+            true => Err(format!("no record was acknowledged in {CALM:?} of a calm network").into()),
+            false => Ok(false),
+        }
     }
 
     fn step(&mut self) -> Outcome {
@@ -254,20 +268,12 @@ impl<'a> Soak<'a> {
                 self.clients[slot] = Some(self.client(net::CLIENTS, slot as u64, false)?);
             }
         }
-        if now >= self.next_phase {
+        if now >= self.next_phase && self.progressed()? {
             let phase = match self.phase.is_empty() {
                 true => Phase::calm(),
                 false => Phase::random(&mut self.rng),
             };
-            phase.begin()?;
-            self.board.add(Count::Phases, 1);
-            match phase.kind {
-                Kind::Weather => {}
-                Kind::CutBoth => self.board.add(Count::CutBoth, 1),
-                Kind::CutOneWay => self.board.add(Count::CutOneWay, 1),
-            }
-            self.phase = phase.name;
-            self.next_phase = now + phase.lasts;
+            self.begin(phase)?;
         }
         if now >= self.next_kill {
             let victim = self.rng.in_range(0..self.clients.len() as u64) as usize;
@@ -314,6 +320,7 @@ impl<'a> Soak<'a> {
         if let Lonely::CutOff(_, since) = &mut self.lonely {
             *since += gap;
         }
+        self.next_phase += gap;
     }
 
     /// Has anybody failed, or does anybody hang?

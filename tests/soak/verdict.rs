@@ -1,14 +1,16 @@
 //! What is in the files when nobody writes any more, and what is planted there that must be noticed.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use rpma::Memory;
 
 use crate::{
-    Outcome, format,
+    Outcome,
+    board::{Board, Count},
+    format,
     log::{self, Acks},
     pages::{self, Journal},
-    store,
+    say, store,
 };
 
 /// What is wrong with the logs and the pages beside them.
@@ -32,6 +34,32 @@ pub fn check(folder: &Path, slots: u64) -> Outcome<Vec<String>> {
         problems.extend(checked.err().map(|problem| problem.to_string()));
     }
     Ok(problems)
+}
+
+/// A run in which nothing happened shows nothing.
+pub fn never_happened(board: &Board, minutes: f64, stalled: Duration) -> Option<String> {
+    let mut must = vec![Count::Acknowledged, Count::Connections, Count::ReadBack];
+    if minutes >= 2.0 {
+        must.extend([
+            Count::Recovered,
+            Count::Crossed,
+            Count::CrossedRead,
+            Count::Kills,
+            Count::Floods,
+            Count::Rejected,
+            Count::FencedSilent,
+            Count::Broken,
+            Count::CutForGood,
+        ]);
+    }
+    must.retain(|count| board.get(*count) == 0);
+    if !must.is_empty() && stalled > Duration::from_secs(20) {
+        say(format_args!(
+            "note: never seen: {must:?}; but the machine stood still for {stalled:?}"
+        ));
+        return None;
+    }
+    (!must.is_empty()).then(|| format!("never seen: {must:?}"))
 }
 
 /// A byte of a committed record changes.
