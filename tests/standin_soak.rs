@@ -1,5 +1,5 @@
-//! The soak's server and one of its clients (`tests/soak/`) in one process, on the stand-in device of `ci/standin`: whether what they do and
-//! compare is right, where no network disturbs it.
+//! The soak's server and one of its clients (`tests/soak/`) in one process, on the stand-in device
+//! of `ci/standin`: whether what they do and compare is right, where no network disturbs it.
 
 #![forbid(unsafe_code)]
 #![allow(dead_code, reason = "the soak does more")]
@@ -67,7 +67,8 @@ fn args<A: clap::Args>(folder: &Path, more: &str) -> A {
     Cli::parse_from(all).args
 }
 
-/// Lets one client work until it has written and read so many records across pages; gives what client, server and files say is wrong.
+/// Lets one client work until it has written and read so many records across pages; gives what
+/// client, server and files say is wrong.
 fn soak(folder: &Path, records: u64) -> Vec<String> {
     let board = Board::create(&folder.join("board")).unwrap();
     let words = |result: Outcome| result.err().map(|err| err.to_string());

@@ -1,11 +1,14 @@
-//! The fault of the kernel's siw driver (Linux 6.12 to 7.3): short payloads that cross a page go out wrong.
+//! The fault of the kernel's siw driver (Linux 6.12 to 7.3): short payloads that cross a page go
+//! out wrong.
 //!
-//! The driver copies a payload of one element and 32 bytes or fewer into the packet's header. If it crosses a page, and
-//! the driver's own thread sends it, the driver takes the count of bytes on the second page for that on the first. It
-//! copies so many from the first page, and the rest from the start of the page in which that count ends.
+//! The driver copies a payload of one element and 32 bytes or fewer into the packet's header. If it
+//! crosses a page, and the driver's own thread sends it, the driver takes the count of bytes on the
+//! second page for that on the first. It copies so many from the first page, and the rest from the
+//! start of the page in which that count ends.
 //!
-//! The driver's thread sends every answer to a read. Of writes and sends this device lets it send those that are not the
-//! first of their call to `ibv_post_send`: on the real driver that depends on what the connection is doing.
+//! The driver's thread sends every answer to a read. Of writes and sends this device lets it send
+//! those that are not the first of their call to `ibv_post_send`: on the real driver that depends
+//! on what the connection is doing.
 
 use rdma_sys as ffi;
 
@@ -55,8 +58,9 @@ impl World {
 
 /// Replaces the bytes read at `from` by those that the driver sends.
 ///
-/// `page_start(offset, length)` is where `length` bytes at `offset` before `from` are, if they are registered. The driver
-/// also sends bytes that are not: in their place stand those that should have gone out, with each bit turned over.
+/// `page_start(offset, length)` is where `length` bytes at `offset` before `from` are, if they are
+/// registered. The driver also sends bytes that are not: in their place stand those that should
+/// have gone out, with each bit turned over.
 fn spoil(from: usize, bytes: &mut [u8], page_start: impl FnOnce(usize, usize) -> Option<usize>) {
     let offset = from % PAGE;
     let on_first = PAGE - offset;
@@ -74,7 +78,8 @@ fn spoil(from: usize, bytes: &mut [u8], page_start: impl FnOnce(usize, usize) ->
             None => turn_over(tail),
         }
     } else {
-        // The first copy runs over the page's end, into whatever lies there in the machine's memory.
+        // The first copy runs over the page's end, into whatever lies there in the machine's
+        // memory.
         turn_over(head.get_mut(on_first..).unwrap_or_default());
         for (to, byte) in tail.iter_mut().zip(right.iter().skip(on_first)) {
             *to = *byte;

@@ -77,7 +77,8 @@ fn bytes(at: usize, length: usize) -> Vec<u8> {
     (at..at + length).map(pattern).collect()
 }
 
-/// What the driver sends of `length` bytes, `first` of them before the end of the second of the pages.
+/// What the driver sends of `length` bytes, `first` of them before the end of the second of the
+/// pages.
 fn sent(length: usize, first: usize) -> Vec<u8> {
     let at = 2 * PAGE - first;
     if length > 32 || first >= length || 2 * first == length {
@@ -125,7 +126,8 @@ unsafe fn read(end: &End, length: usize, from: (u64, u32)) -> Vec<u8> {
     end.memory[..length].to_vec()
 }
 
-/// Posts two requests in one call: a read of the peer's first word, and behind it what is asked for.
+/// Posts two requests in one call: a read of the peer's first word, and behind it what is asked
+/// for.
 unsafe fn behind_a_read(
     end: &End,
     op: u32,

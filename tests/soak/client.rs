@@ -233,7 +233,8 @@ impl Session {
         Ok(())
     }
 
-    /// What is said of a record that is not what was written: with what a second read gives, and what the server's file holds.
+    /// What is said of a record that is not what was written: with what a second read gives, and
+    /// what the server's file holds.
     fn differs(&mut self, board: &Board, sequence: u64, at: u64, found: Vec<u8>) -> String {
         let id = self.welcome.id;
         log::record(id, sequence, &mut self.scratch, &mut self.record);

@@ -9,7 +9,8 @@ use std::{
 
 const PAGE: u64 = 4096;
 
-/// Bytes of a log, or of another area of the server's, that differ from those that were written there.
+/// Bytes of a log, or of another area of the server's, that differ from those that were written
+/// there.
 pub struct Difference {
     what: String,
     at: u64,
@@ -34,7 +35,8 @@ impl Difference {
         self
     }
 
-    /// Adds what the server has there. Its file lies in memory: what its device writes is there at once.
+    /// Adds what the server has there. Its file lies in memory: what its device writes is there at
+    /// once.
     pub fn and_in_file(self, path: &Path) -> Difference {
         let mut bytes = vec![0; self.written.len()];
         let read = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, self.at));

@@ -18,7 +18,8 @@ impl End {
     }
 }
 
-/// The provider refuses to post to a queue pair that failed; anything else that this crate says is a mistake of this program.
+/// The provider refuses to post to a queue pair that failed; anything else that this crate says is
+/// a mistake of this program.
 impl From<Error> for End {
     fn from(err: Error) -> End {
         match err {

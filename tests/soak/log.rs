@@ -100,7 +100,8 @@ pub fn first_differing(id: u64, log: &[u8], records: u64) -> Option<Differing> {
     None
 }
 
-/// What is different in a damaged log as the server sees it; empty if only the header or the tail is.
+/// What is different in a damaged log as the server sees it; empty if only the header or the tail
+/// is.
 pub fn damage(slot: u64, memory: &Memory, acknowledged: u64) -> Outcome<String> {
     let mut log = vec![0; memory.len()];
     memory.read_at(0, &mut log)?;
@@ -117,8 +118,8 @@ pub fn damage(slot: u64, memory: &Memory, acknowledged: u64) -> Outcome<String> 
     }))
 }
 
-/// The payload of this record of this log: of a length of its own, and other bytes in each. Every other record is as short as can be, which
-/// some devices treat in a way of their own.
+/// The payload of this record of this log: of a length of its own, and other bytes in each. Every
+/// other record is as short as can be, which some devices treat in a way of their own.
 pub fn payload(id: u64, sequence: u64, payload: &mut Vec<u8>) {
     let mut state = (id ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
     let mut next = || {

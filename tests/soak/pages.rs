@@ -1,10 +1,13 @@
-//! Short records across pages: many records of 24 and 32 bytes, each at a place of its own in an area beside the log, across the end of a page,
-//! written from memory that crosses a page too, and read back.
+//! Short records across pages: many records of 24 and 32 bytes, each at a place of its own in an
+//! area beside the log, across the end of a page, written from memory that crosses a page too, and
+//! read back.
 //!
-//! Soft-iWARP sends such bytes wrong where nothing is done against it (docs/reliability.md). The records of the logs seldom lie so.
+//! Soft-iWARP sends such bytes wrong where nothing is done against it (docs/reliability.md). The
+//! records of the logs seldom lie so.
 //!
-//! A journal in a file of its own says, for each place, what was posted and what was acknowledged; it outlives the client. So what must be
-//! there is known at any time, unless a write was under way.
+//! A journal in a file of its own says, for each place, what was posted and what was acknowledged;
+//! it outlives the client. So what must be there is known at any time, unless a write was under
+//! way.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +28,8 @@ use crate::{
 const PAGE: u64 = 4096;
 /// One for each end of a page, except for the last one.
 pub const PLACES: u64 = 16;
-/// A write that keeps a device busy, while short ones wait behind it. Nobody looks at what it brings.
+/// A write that keeps a device busy, while short ones wait behind it. Nobody looks at what it
+/// brings.
 const LARGE: u64 = 64 << 10;
 const LARGE_AT: u64 = (PLACES + 1) * PAGE;
 /// The bytes of the area.

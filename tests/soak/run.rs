@@ -22,7 +22,8 @@ use crate::{
 const WATCHDOG: Duration = Duration::from_secs(90);
 /// How long a client that is cut off for good may hold anything of the server's, besides the time that it may be silent.
 const FREED_WITHIN: Duration = Duration::from_secs(45);
-/// How long a calm lasts at most, besides its time, until a record is acknowledged. The waits that a cut leaves are shorter.
+/// How long a calm lasts at most, besides its time, until a record is acknowledged. The waits that
+/// a cut leaves are shorter.
 const CALM: Duration = Duration::from_secs(90);
 /// For everything to come to rest.
 const REST: Duration = Duration::from_secs(90);
@@ -247,7 +248,8 @@ impl<'a> Soak<'a> {
         Ok(())
     }
 
-    /// Was a record acknowledged in this phase, if it is a calm one? A server that is deaf shows by nothing else.
+    /// Was a record acknowledged in this phase, if it is a calm one? A server that is deaf shows by
+    /// nothing else.
     fn progressed(&self) -> Outcome<bool> {
         if self.phase != net::CALM_PHASE || self.board.get(Count::Acknowledged) > self.acknowledged
         {

@@ -1,4 +1,5 @@
-//! What is in the files when nobody writes any more, and what is planted there that must be noticed.
+//! What is in the files when nobody writes any more, and what is planted there that must be
+//! noticed.
 
 use std::{fs, path::Path, time::Duration};
 
