@@ -69,7 +69,7 @@ fn args<A: clap::Args>(folder: &Path, more: &str) -> A {
 
 /// Lets one client work until it has written and read so many records across pages; gives what
 /// client, server and files say is wrong.
-fn soak(folder: &Path, records: u64) -> Vec<String> {
+fn soak(folder: &Path, records: u64, more: &str) -> Vec<String> {
     let board = Board::create(&folder.join("board")).unwrap();
     let words = |result: Outcome| result.err().map(|err| err.to_string());
     let mut problems = thread::scope(|scope| {
@@ -83,7 +83,7 @@ fn soak(folder: &Path, records: u64) -> Vec<String> {
             thread::sleep(Duration::from_millis(10));
         }
         let client = scope.spawn(|| {
-            let args = args(folder, "--slot 0 --seed 7");
+            let args = args(folder, &format!("--slot 0 --seed 7 {more}"));
             words(client::run(&args))
         });
         let done = || {
@@ -124,9 +124,28 @@ fn on(personality: Personality, test: impl FnOnce(&Path)) {
 
 #[test]
 fn short_records_across_pages_are_as_they_were_written() {
-    for personality in [Personality::Rxe, Personality::Mlx5] {
+    for personality in [Personality::Rxe, Personality::Siw, Personality::Mlx5] {
         on(personality, |folder| {
-            assert_eq!(soak(folder, 300), Vec::<String>::new(), "{personality:?}");
+            assert_eq!(
+                soak(folder, 300, ""),
+                Vec::<String>::new(),
+                "{personality:?}"
+            );
         });
     }
+}
+
+#[test]
+fn a_client_that_does_nothing_against_the_fault_of_siw_is_told_what_differs() {
+    on(Personality::Siw, |folder| {
+        let problems = soak(folder, 300, "--no-workarounds");
+        let client = problems.first().unwrap();
+        let lines: Vec<&str> = client.lines().collect();
+        assert!(lines[0].contains("is not what was written"), "{client}");
+        let begins = ["written", "read  ", "read again", "the server's file"];
+        for (line, begin) in lines[1..].iter().zip(begins) {
+            assert!(line.trim_start().starts_with(begin), "{client}");
+        }
+        assert_eq!(lines.len(), 5, "{client}");
+    });
 }

@@ -48,6 +48,9 @@ pub struct Args {
     /// Append without end, until something ends it
     #[arg(long)]
     steady: bool,
+    /// Do nothing against faults of the device's driver: the check must notice
+    #[arg(long)]
+    no_workarounds: bool,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -103,6 +106,7 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
     let cfg = ConnCfg::new()
         .timeout(Duration::from_secs(5))
         .sq_size(sq_size as u32)
+        .device_workarounds(!args.no_workarounds)
         // 17 to 134 ms: packets that are lost are missed soon. Soft-RoCE takes 7 retries for retries without end.
         .ack_timeout(rng.in_range(12..16) as u8)
         .retry_count(rng.in_range(4..7) as u8)

@@ -62,6 +62,8 @@ enum Plant {
     Corruption,
     /// A record is taken for acknowledged that is not there
     Loss,
+    /// On siw: the clients do nothing against its fault
+    Fault,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -403,6 +405,9 @@ impl<'a> Soak<'a> {
         let mut args = vec!["--slot".into(), slot.to_string(), "--seed".into(), seed];
         if steady {
             args.push("--steady".into());
+        }
+        if self.args.plant.contains(&Plant::Fault) {
+            args.push("--no-workarounds".into());
         }
         self.board.start_beat(slot);
         self.starter.start(host, "client", slot, &args)
