@@ -4,11 +4,11 @@
 pub mod cm;
 pub mod cq;
 mod error;
-pub mod mr;
+pub mod log_limit;
+mod mr;
 mod peer;
 pub mod peer_cfg;
 mod post;
-mod refused;
 pub mod srq;
 mod sync;
 mod verbs;

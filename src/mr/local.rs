@@ -238,10 +238,17 @@ impl LocalRegion {
         reason = "the region itself comes back, and this is no path to be fast on"
     )]
     pub fn close(mut self) -> Result<Memory, (LocalRegion, Error)> {
-        match self.held.deregister() {
+        match self.deregister() {
             Ok(()) => Ok(self.held.into_memory()),
             Err(error) => Err((self, error)),
         }
+    }
+
+    /// Deregisters; where the device refuses, the region is as it was. After success it is only good to be dropped. For the C interface,
+    /// whose handles stay in place where a call fails.
+    #[doc(hidden)]
+    pub fn deregister(&mut self) -> Result<()> {
+        self.held.deregister()
     }
 
     #[cfg(feature = "efa")]

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    log_limit::log_error,
     mr::range,
 };
 
@@ -97,7 +98,10 @@ impl Memory {
         let memory = allocate(&file, path, len).and_then(|()| Source::of(file, true)?.map(None));
         if memory.is_err() {
             if let Err(error) = fs::remove_file(path) {
-                log::error!("{} cannot be removed: {error}", path.display());
+                log_error(format_args!(
+                    "{} cannot be removed: {error}",
+                    path.display()
+                ));
             }
         }
         memory

@@ -14,7 +14,10 @@ use nix::{
 };
 
 use super::{Backing, Memory, check_len};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    log_limit::log_error,
+};
 
 /// The size of the pages that [`Memory::huge`] is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -126,7 +129,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more.
         if let Err(errno) = unsafe { mman::munmap(self.base.cast(), self.len.get()) } {
-            log::error!("munmap of {} bytes failed: {errno}", self.len);
+            log_error(format_args!("munmap of {} bytes failed: {errno}", self.len));
         }
     }
 }
