@@ -119,6 +119,16 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// What should end has other handles, which still use it. Nothing was done.
+    #[error("{what} is in use: {handles} more of its clones or owned slices are alive")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    InUse {
+        /// What should end.
+        what: &'static str,
+        /// How many other handles there were.
+        handles: usize,
+    },
+
     /// The device, the transport, the region or the peer cannot do this. Nothing was done.
     #[error("not supported: {capability}")]
     #[doc(alias = "RPMA_E_NOSUPP")]
@@ -294,6 +304,7 @@ impl Error {
             | Error::MissingUsage { .. }
             | Error::ForeignRegion { .. }
             | Error::BadDescriptor { .. }
+            | Error::InUse { .. }
             | Error::WrongDevice { .. } => code::INVAL,
             Error::NotSupported { .. } => code::NOSUPP,
             Error::OutOfMemory { .. } => code::NOMEM,

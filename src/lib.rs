@@ -22,7 +22,7 @@ pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
 pub use error::{Error, Result, code};
 pub use mr::{
     Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
-    RemoteRegion, RemoteSlice, StableBytes, Usage,
+    OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;

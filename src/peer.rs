@@ -29,7 +29,7 @@ pub struct Peer {
 
 // The order of the fields is the order in which they go.
 struct Inner {
-    scratch: OnceLock<Arc<LocalRegion>>,
+    scratch: OnceLock<LocalRegion>,
     pd: Arc<Pd>,
     capabilities: Capabilities,
     max_inline: OnceLock<u32>,
@@ -187,10 +187,10 @@ impl Peer {
                 }
                 _ => err,
             })?;
-        Ok(LocalRegion::device_only(
+        Ok(LocalRegion::at(
+            (iova, len as u64),
             mr,
-            iova,
-            len as u64,
+            Memory::nothing(),
             usage,
             self.inner.tag,
             methods,
@@ -252,12 +252,12 @@ impl Peer {
     }
 
     /// Where flushes by read put what they read: one region for all connections, since nobody looks at it.
-    pub(crate) fn scratch(&self) -> Result<Arc<LocalRegion>> {
+    pub(crate) fn scratch(&self) -> Result<LocalRegion> {
         if let Some(region) = self.inner.scratch.get() {
             return Ok(region.clone());
         }
         // Two threads may both register one; the loser's is dropped when the cell is no longer borrowed.
-        let region = Arc::new(self.register(Memory::anonymous(8)?, Usage::READ_DST)?);
+        let region = self.register(Memory::anonymous(8)?, Usage::READ_DST)?;
         Ok(self.inner.scratch.get_or_init(|| region).clone())
     }
 }

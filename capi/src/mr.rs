@@ -95,7 +95,7 @@ c_api! {
     fn rpma_mr_dereg(mr_ptr: Slot<'_, Local>) {
         let slot = given(mr_ptr)?;
         if let Some(mr) = slot {
-            mr.region.deregister()?;
+            mr.region.close_in_place()?;
         }
         *slot = None;
         Ok(())

@@ -43,26 +43,22 @@ impl<R: Registration> Held<R> {
         self.registration.as_ref()
     }
 
-    /// Deregisters. Where the device refuses, all is as it was, and can be tried again.
-    pub(super) fn deregister(&mut self) -> Result<(), Error> {
-        let Some(registration) = self.registration.take() else {
-            return Ok(());
-        };
-        registration.deregister().map_err(|refused| {
-            let (registration, error) = refused.take_back();
-            self.registration = Some(registration);
-            error
-        })
+    /// Deregisters, and gives the memory. Where the device refuses, all is as it was, and can be tried again.
+    pub(super) fn release(&mut self) -> Result<Memory, Error> {
+        if let Some(registration) = self.registration.take() {
+            registration.deregister().map_err(|refused| {
+                let (registration, error) = refused.take_back();
+                self.registration = Some(registration);
+                error
+            })?;
+        }
+        Ok(self.memory.take())
     }
+}
 
-    /// The memory. It is leaked, and so never freed, if it is still registered and the device refuses to deregister it.
-    pub(super) fn into_memory(mut self) -> Memory {
-        self.end();
-        self.memory.take()
-    }
-
+impl<R: Registration> Drop for Held<R> {
     /// Deregisters, or leaks both registration and memory; only then logs.
-    fn end(&mut self) {
+    fn drop(&mut self) {
         let Some(registration) = self.registration.take() else {
             return;
         };
@@ -74,12 +70,6 @@ impl<R: Registration> Held<R> {
                 "{error}: {len} bytes of memory stay registered, and allocated, until the process ends"
             ));
         }
-    }
-}
-
-impl<R: Registration> Drop for Held<R> {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -170,24 +160,16 @@ mod tests {
     #[test]
     fn a_refused_deregistration_can_be_retried() {
         let (mut held, deregistered, freed) = held(1);
-        let error = held.deregister().unwrap_err();
+        let error = held.release().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
         assert!(held.registration().is_some());
-        held.deregister().unwrap();
-        held.deregister().unwrap();
-        let memory = held.into_memory();
+        let memory = held.release().unwrap();
+        drop(held);
         assert_eq!((deregistered.load(Relaxed), freed.load(Relaxed)), (1, 0));
         let mut byte = [0];
         memory.read_at(63, &mut byte).unwrap();
         assert_eq!(byte, [5]);
         drop(memory);
         assert_eq!(freed.load(Relaxed), 1);
-    }
-
-    #[test]
-    fn taking_memory_that_is_still_registered_leaves_nothing_to_free() {
-        let (held, _, freed) = held(usize::MAX);
-        drop(held.into_memory());
-        assert_eq!(freed.load(Relaxed), 0);
     }
 }

@@ -232,6 +232,43 @@ fn slices_in_place_are_checked_too() {
 }
 
 #[test]
+fn an_owner_is_taken_out_with_its_bytes_in_place() {
+    let memory = Memory::from_owner(vec![1, 2, 3]).unwrap();
+    let first = memory.as_ptr();
+    memory.write_at(1, &[9]).unwrap();
+    let memory = memory.into_owner::<Box<[u8]>>().unwrap_err();
+    assert_eq!(bytes(&memory, 0, 3), [1, 9, 3]);
+    let vec: Vec<u8> = memory.into_owner().unwrap();
+    assert_eq!((vec.as_ptr(), vec.as_slice()), (first, &[1, 9, 3][..]));
+
+    let mapped = Memory::anonymous(8).unwrap();
+    assert_eq!(mapped.into_owner::<Vec<u8>>().unwrap_err().len(), 8);
+    let mut kept = Memory::from_owner(vec![1]).unwrap();
+    let pointer = kept.as_mut_ptr();
+    kept.leak();
+    assert!(kept.into_owner::<Vec<u8>>().is_err());
+    // SAFETY: it is the content of the vector, of length and capacity 1, that was just leaked.
+    drop(unsafe { Vec::from_raw_parts(pointer, 1, 1) });
+}
+
+#[test]
+fn bytes_are_copied_out_by_their_range() {
+    let memory = Memory::from_owner(vec![1, 2, 3, 4]).unwrap();
+    assert_eq!(memory.read_vec(..).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(memory.read_vec(1..=2).unwrap(), [2, 3]);
+    assert!(memory.read_vec(4..).unwrap().is_empty());
+    assert!(memory.read_vec(3..5).is_err());
+    assert!(memory.read_vec(..=u64::MAX).is_err());
+}
+
+#[test]
+fn memory_is_shown_in_one_line() {
+    let memory = Memory::anonymous(16).unwrap();
+    let expected = format!("Memory({:p} + 0x10, anonymous)", memory.as_ptr());
+    assert_eq!(format!("{memory:#?}"), expected);
+}
+
+#[test]
 fn owners_keep_their_bytes_and_are_dropped_with_the_memory() {
     let boxed: Box<[u8]> = vec![1, 2, 3].into();
     let memory = Memory::from_owner(boxed).unwrap();
