@@ -176,6 +176,10 @@ impl Peer {
         usage: Usage,
     ) -> Result<LocalRegion> {
         usage.check_device_only(len, iova)?;
+        // Its driver has none, and short messages from what only a device reaches could not be copied (see `Workarounds`).
+        if self.inner.capabilities.is_soft_iwarp() {
+            return Err(Error::not_supported("dma-buf registration on soft-iWARP"));
+        }
         let pd = &self.inner.pd;
         let (mr, methods) = self
             .register_ladder(usage, |access| {
@@ -257,7 +261,7 @@ impl Peer {
             return Ok(region.clone());
         }
         // Two threads may both register one; the loser's is dropped when the cell is no longer borrowed.
-        let region = self.register(Memory::anonymous(8)?, Usage::READ_DST)?;
+        let region = self.register(Memory::anonymous(1)?, Usage::READ_DST)?;
         Ok(self.inner.scratch.get_or_init(|| region).clone())
     }
 }

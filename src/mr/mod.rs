@@ -27,7 +27,7 @@ pub use flush::{FlushKind, FlushMethods};
 pub use local::{LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};
 pub use owned::OwnedSlice;
-pub(crate) use remote::{FLUSH_READ, HEAD_SHIFT, Target};
+pub(crate) use remote::Target;
 pub use remote::{RemoteRegion, RemoteSlice};
 pub use usage::Usage;
 
