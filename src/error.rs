@@ -119,6 +119,16 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// What should end has other handles, which still use it. Nothing was done.
+    #[error("{what} is in use: {handles} more of its clones or owned slices are alive")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    InUse {
+        /// What should end.
+        what: &'static str,
+        /// How many other handles there were.
+        handles: usize,
+    },
+
     /// The device, the transport, the region or the peer cannot do this. Nothing was done.
     #[error("not supported: {capability}")]
     #[doc(alias = "RPMA_E_NOSUPP")]
@@ -294,6 +304,7 @@ impl Error {
             | Error::MissingUsage { .. }
             | Error::ForeignRegion { .. }
             | Error::BadDescriptor { .. }
+            | Error::InUse { .. }
             | Error::WrongDevice { .. } => code::INVAL,
             Error::NotSupported { .. } => code::NOSUPP,
             Error::OutOfMemory { .. } => code::NOMEM,
@@ -350,6 +361,9 @@ fn hint(call: &str, source: &io::Error) -> &'static str {
         ("mmap(MAP_HUGETLB, 2 MiB)" | "mmap(MAP_HUGETLB, 1 GiB)", Some(libc::EINVAL)) => {
             " (this machine has no huge pages of this size: /sys/kernel/mm/hugepages lists the sizes)"
         }
+        ("fallocate", Some(libc::ENOSPC | libc::EDQUOT)) => {
+            " (the file has holes, and its file system no room to fill them)"
+        }
         ("ibv_reg_mr", Some(libc::EFAULT)) => {
             " (the pages cannot be pinned: a writable shared mapping of an ordinary file needs a device with on-demand paging)"
         }
@@ -382,6 +396,9 @@ fn nomem_hint(call: &str) -> &'static str {
         }
         "mmap(MAP_HUGETLB, 1 GiB)" => {
             " (too few huge pages are set aside: raise /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)"
+        }
+        "madvise(MADV_POPULATE_WRITE)" => {
+            " (the huge pages that this process may have are used up: see the pool, /sys/devices/system/node/node*/hugepages, and the cgroup's limit, hugetlb.*.max)"
         }
         "ibv_create_cq" | "rdma_create_qp_ex" | "rdma_create_srq" => {
             " (queues are pinned memory too: raise `ulimit -l`, or ask for smaller queues)"

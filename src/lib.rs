@@ -4,11 +4,11 @@
 pub mod cm;
 pub mod cq;
 mod error;
-pub mod mr;
+pub mod log_limit;
+mod mr;
 mod peer;
 pub mod peer_cfg;
 mod post;
-mod refused;
 pub mod srq;
 mod sync;
 mod verbs;
@@ -22,7 +22,7 @@ pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
 pub use error::{Error, Result, code};
 pub use mr::{
     Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
-    RemoteRegion, RemoteSlice, StableBytes, Usage,
+    OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;

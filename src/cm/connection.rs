@@ -127,11 +127,10 @@ impl Connection {
     }
 
     fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
-        let Some(event) = self.parts.id.channel()?.next(until)? else {
+        let raw = self.parts.id.channel()?.next(until)?;
+        let Some(event) = raw.map(|raw| raw.to_event()) else {
             return Ok(None);
         };
-        let event = event.to_event();
-        log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
         if event.cm_kind() == CmEventKind::ESTABLISHED {
             if !self.passive {
                 // The answer's private data; there is one answer only.
@@ -139,6 +138,7 @@ impl Connection {
             }
             self.established.store(true, Ordering::Release);
         }
+        log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
         Ok(Some(event))
     }
 

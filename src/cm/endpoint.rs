@@ -154,7 +154,10 @@ impl Endpoint {
                 }
                 CmEventKind::DEVICE_REMOVAL => return Err(event.to_event().into_error()),
                 // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
-                kind => log::debug!(target: "rpma", "the endpoint ignores {kind:?}"),
+                kind => {
+                    drop(event);
+                    log::debug!(target: "rpma", "the endpoint ignores {kind:?}");
+                }
             }
         }
     }

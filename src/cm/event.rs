@@ -227,6 +227,6 @@ impl Drop for RawEvent {
     fn drop(&mut self) {
         // SAFETY: the event was not acknowledged before.
         let ret = unsafe { ffi::rdma_ack_cm_event(self.0.as_ptr()) };
-        crate::refused::report(check("rdma_ack_cm_event", ret));
+        crate::log_limit::log_failure(check("rdma_ack_cm_event", ret));
     }
 }

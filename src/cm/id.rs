@@ -344,7 +344,7 @@ impl Id {
 
 impl Drop for Id {
     fn drop(&mut self) {
-        crate::refused::report(self.release());
+        crate::log_limit::log_failure(self.release());
     }
 }
 

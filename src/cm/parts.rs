@@ -1,9 +1,6 @@
 //! What a connection is made of, and how it is made: the completion queues, then the queue pair that completes on them.
 
-use std::{
-    ptr::NonNull,
-    sync::{Arc, OnceLock},
-};
+use std::{ptr::NonNull, sync::OnceLock};
 
 use rdma_sys as ffi;
 
@@ -27,7 +24,7 @@ pub(super) struct Parts {
     pub(super) cq: Cq,
     pub(super) srq: Option<Srq>,
     pub(super) private_data: OnceLock<Box<[u8]>>,
-    _scratch: Arc<LocalRegion>,
+    _scratch: LocalRegion,
     pub(super) peer: Peer,
 }
 

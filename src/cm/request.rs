@@ -110,6 +110,7 @@ impl ConnRequest {
                 deadline,
             ))),
             Err((id, err)) if !id.can_have_qp() => {
+                drop(id);
                 log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
                 Ok(None)
             }
@@ -252,7 +253,7 @@ impl Drop for ConnRequest {
 
 /// Rejects, and logs where that fails: the peer then learns by the destruction of the id.
 fn reject(id: &Id, private_data: &[u8]) {
-    crate::refused::report(id.reject(private_data));
+    crate::log_limit::log_failure(id.reject(private_data));
 }
 
 fn check_private_data(data: &[u8], limit: usize, limited_by: &'static str) -> Result<()> {

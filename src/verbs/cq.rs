@@ -83,7 +83,7 @@ impl Drop for RawChannel {
     fn drop(&mut self) {
         // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_comp_channel", ret));
+        crate::log_limit::log_failure(check("ibv_destroy_comp_channel", ret));
     }
 }
 
@@ -217,7 +217,7 @@ impl Drop for RawCq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_cq", ret));
+        crate::log_limit::log_failure(check("ibv_destroy_cq", ret));
     }
 }
 

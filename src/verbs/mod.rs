@@ -40,7 +40,7 @@ pub(crate) use check::{check, check_ptr, errno, last_errno};
 pub(crate) use context::{Context, device_name};
 pub(crate) use cq::{CqId, RawChannel, RawCq, poll_failed};
 pub use device::{Capabilities, DeviceInfo, OdpCapabilities, Transport};
-pub(crate) use mr::Mr;
+pub(crate) use mr::{Mr, Refused};
 pub use outcome::Tried;
 pub(crate) use pd::Pd;
 pub(crate) use probe::max_inline;

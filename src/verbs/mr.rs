@@ -17,6 +17,35 @@ unsafe impl Send for Mr {}
 // SAFETY: as above.
 unsafe impl Sync for Mr {}
 
+/// A registration that the device refused to end: it may still reach the memory.
+///
+/// Dropping it leaks the registration and the protection domain that this needs. It can be taken out only
+/// to be tried again.
+#[must_use]
+pub(crate) struct Refused<R> {
+    registration: ManuallyDrop<R>,
+    error: Error,
+}
+
+impl<R> Refused<R> {
+    pub(crate) fn new(registration: R, error: Error) -> Self {
+        Refused {
+            registration: ManuallyDrop::new(registration),
+            error,
+        }
+    }
+
+    /// Leaks the registration, and says why the device refused.
+    pub(crate) fn leak(self) -> Error {
+        self.error
+    }
+
+    /// The registration as it was, for whoever tries again.
+    pub(crate) fn take_back(self) -> (R, Error) {
+        (ManuallyDrop::into_inner(self.registration), self.error)
+    }
+}
+
 impl std::fmt::Debug for Pd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Pd")
@@ -106,8 +135,7 @@ impl Mr {
         check("ibv_advise_mr", ret)
     }
 
-    /// Deregisters, and gives the registration back where the device refused.
-    pub(crate) fn deregister(self) -> Result<(), (Self, Error)> {
+    pub(crate) fn deregister(self) -> Result<(), Refused<Self>> {
         let mut this = ManuallyDrop::new(self);
         match this.dereg() {
             Ok(()) => {
@@ -115,7 +143,7 @@ impl Mr {
                 drop(unsafe { std::ptr::read(&this.pd) });
                 Ok(())
             }
-            Err(err) => Err((ManuallyDrop::into_inner(this), err)),
+            Err(error) => Err(Refused::new(ManuallyDrop::into_inner(this), error)),
         }
     }
 
@@ -128,7 +156,8 @@ impl Mr {
 }
 
 impl Drop for Mr {
+    /// Of a registration that never came together with its memory.
     fn drop(&mut self) {
-        crate::refused::report(self.dereg());
+        crate::log_limit::log_failure(self.dereg());
     }
 }

@@ -38,6 +38,6 @@ impl Drop for Pd {
     fn drop(&mut self) {
         // SAFETY: this is the owner; all that was made in the domain holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_dealloc_pd(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_dealloc_pd", ret));
+        crate::log_limit::log_failure(check("ibv_dealloc_pd", ret));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
     let ended = check("ibv_destroy_cq", unsafe {
         ffi::ibv_destroy_cq(cq.as_ptr())
     });
-    crate::refused::report(ended);
+    crate::log_limit::log_failure(ended);
     most
 }
 
@@ -58,7 +58,7 @@ fn try_sizes(pd: &Arc<Pd>, cq: *mut ffi::ibv_cq) -> Result<u32> {
                 high = middle - 1;
             } else {
                 low = middle;
-                crate::refused::report(check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)));
+                crate::log_limit::log_failure(check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)));
             }
         }
     }

@@ -177,6 +177,6 @@ impl Drop for RawSrq {
         super::spare::free_spare(self.spare.swap(std::ptr::null_mut(), Ordering::Acquire));
         // SAFETY: this is the owner; every queue pair on it holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_srq(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_srq", ret));
+        crate::log_limit::log_failure(check("ibv_destroy_srq", ret));
     }
 }

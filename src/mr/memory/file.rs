@@ -12,7 +12,8 @@ use std::{
 };
 
 use nix::{
-    fcntl::posix_fallocate,
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate, posix_fallocate},
     libc::off_t,
     sys::{
         stat::{major, minor},
@@ -27,6 +28,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    log_limit::log_error,
     mr::range,
 };
 
@@ -38,6 +40,9 @@ impl Memory {
     /// files the page cache is mapped, whose content reaches the file by [`flush_to_media`](Self::flush_to_media), or when the kernel
     /// thinks fit.
     ///
+    /// Holes of the file are filled (fallocate(2)), as far as the file system can: on a full one, writing to a hole raises SIGBUS. A file
+    /// system that copies on write can fail so later, too.
+    ///
     /// The file must keep its length as long as it is mapped. When somebody shortens it, the next access beyond its new end raises
     /// SIGBUS, whose default is to end the process: that cannot be helped from here.
     ///
@@ -46,7 +51,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Provider`] with what open(2), stat(2) or mmap(2) said; [`Error::InvalidArgument`] for an empty file and for what is neither
+    /// [`Error::Provider`] with what open(2), stat(2), fallocate(2) or mmap(2) said; [`Error::InvalidArgument`] for an empty file and for what is neither
     /// a file nor a persistent memory device.
     pub fn map_file(path: impl AsRef<Path>) -> Result<Memory> {
         Source::open(path.as_ref(), true)?.map(None)
@@ -97,7 +102,10 @@ impl Memory {
         let memory = allocate(&file, path, len).and_then(|()| Source::of(file, true)?.map(None));
         if memory.is_err() {
             if let Err(error) = fs::remove_file(path) {
-                log::error!("{} cannot be removed: {error}", path.display());
+                log_error(format_args!(
+                    "{} cannot be removed: {error}",
+                    path.display()
+                ));
             }
         }
         memory
@@ -178,6 +186,9 @@ impl Source {
         let (offset, len) = part.map_or_else(whole, Ok)?;
         range::check("len", offset, len as u64, self.size)?;
 
+        if self.writable && !self.device {
+            fill_holes(&self.file, offset, len)?;
+        }
         let delta = offset % self.unit as u64;
         let start = off_t::try_from(offset - delta)
             .map_err(|_| Error::invalid("offset", "beyond what a file can have"))?;
@@ -194,6 +205,20 @@ impl Source {
         };
         let ptr = mapping.inside(delta)?;
         Memory::new(ptr, len, self.writable, Backing::File(mapping, medium))
+    }
+}
+
+/// Allocates the blocks of `len` bytes from `offset` on, which lie inside of the file. What is there stays as it is.
+fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
+    let (Ok(start), Ok(size)) = (off_t::try_from(offset), off_t::try_from(len)) else {
+        return Err(Error::invalid("len", "longer than a file"));
+    };
+    loop {
+        match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, size) {
+            Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(Error::provider("fallocate", errno as i32)),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    Error, Result, refused,
+    Error, Result, log_limit,
     verbs::{Completion, RawChannel, acks::Acks, check, errno},
     wait::{Gate, Until},
 };
@@ -389,7 +389,7 @@ impl Drop for Cq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse (EBUSY): then it stays.
         let ret = unsafe { ffi::ibv_destroy_cq(self.as_cq()) };
-        refused::report(check("ibv_destroy_cq", ret));
+        log_limit::log_failure(check("ibv_destroy_cq", ret));
     }
 }
 

@@ -70,11 +70,17 @@ impl Library {
     /// `NotSupported` where there is none, at this and every later call.
     pub(super) fn system() -> Result<&'static Self> {
         static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-        LIBRARY
+        // Logged when the cell is initialised: a logger may call back.
+        let mut failure = None;
+        let loaded = LIBRARY.get_or_init(|| {
             // SAFETY: this is the provider library that libibverbs itself loads for EFA devices.
-            .get_or_init(|| unsafe { Self::load(Path::new("libefa.so.1")) })
-            .as_ref()
-            .ok_or_else(|| Error::not_supported(ABSENT))
+            let library = unsafe { Self::load(Path::new("libefa.so.1")) };
+            library.map_err(|err| failure = Some(err)).ok()
+        });
+        if let Some(err) = failure {
+            log::debug!(target: "rpma", "libefa: {err}");
+        }
+        loaded.as_ref().ok_or_else(|| Error::not_supported(ABSENT))
     }
 
     /// The library at `path`, for tests.
@@ -87,23 +93,17 @@ impl Library {
         let library = unsafe { Self::load(path) };
         library
             .map(|library| &*Box::leak(Box::new(library)))
-            .ok_or_else(|| Error::not_supported(ABSENT))
+            .map_err(|_| Error::not_supported(ABSENT))
     }
 
     /// # Safety
     /// See [`Self::open_at`].
-    unsafe fn load(path: &Path) -> Option<Self> {
+    unsafe fn load(path: &Path) -> std::result::Result<Self, libloading::Error> {
         // SAFETY: the caller's word.
-        let handle = match unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
-            Ok(handle) => handle.into_raw(),
-            Err(err) => {
-                log::debug!(target: "rpma", "libefa: {err}");
-                return None;
-            }
-        };
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?.into_raw();
         // SAFETY: the handle is never closed; names, versions and types are those of libefa (its man pages and header).
         unsafe {
-            Some(Library {
+            Ok(Library {
                 query_device: symbol(handle, c"efadv_query_device", c"EFA_1.1")
                     .map(|f| std::mem::transmute::<NonNull<c_void>, QueryDevice>(f)),
                 create_cq: symbol(handle, c"efadv_create_cq", c"EFA_1.2")
