@@ -14,7 +14,10 @@ use super::{
     id::Id,
     request::ConnRequest,
 };
-use crate::{Error, Peer, Result, wait::Until};
+use crate::{
+    Error, Peer, Result,
+    wait::{Until, Waker, set_nonblocking},
+};
 
 /// The configuration of an endpoint.
 #[derive(Debug, Clone, Copy, Default)]
@@ -96,7 +99,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// What the provider says of the queues: the request is then rejected, and the endpoint goes on. [`Error::Connection`] with
-    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone.
+    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone. [`Error::Woken`] where a
+    /// [`waker`](Self::waker) ended the wait.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_ep_next_conn_req")]
@@ -134,10 +138,24 @@ impl Endpoint {
         self.request(cfg, Until::Now)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// What ends the waits on this endpoint from another thread.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] where there is no fd left for it.
+    pub fn waker(&self) -> Result<Waker> {
+        self.id.channel()?.gate().waker()
+    }
+
+    /// [`next_request`](Self::next_request) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn next_request_as_fd_is_set(&self, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
-        self.request(cfg, Until::Mode)
+        self.request(cfg, Until::as_fd_is_set(self.as_fd())?)
+    }
+
+    /// Puts the fd into blocking mode: from here on its mode is the C program's.
+    #[doc(hidden)]
+    pub fn make_fd_blocking(&self) -> Result<()> {
+        set_nonblocking(self.as_fd(), false)
     }
 
     fn request(&self, cfg: &ConnCfg, until: Until) -> Result<Option<ConnRequest>> {
@@ -170,11 +188,6 @@ impl Endpoint {
         ConnRequest::incoming(&self.peer, id, details, cfg)
     }
 
-    /// Makes the fd blocking, or non-blocking as it is at first. The methods of this type behave the same in both modes.
-    pub fn set_nonblocking(&self, yes: bool) -> Result<()> {
-        self.id.channel()?.set_nonblocking(yes)
-    }
-
     /// Stops listening, and says what the library said.
     #[doc(alias = "rpma_ep_shutdown")]
     pub fn close(self) -> Result<()> {
@@ -183,7 +196,8 @@ impl Endpoint {
 }
 
 impl AsFd for Endpoint {
-    /// Readable when a request waits.
+    /// Readable when a request waits. It is in non-blocking mode, and must stay so. Under `EPOLLET`
+    /// take requests after each edge until [`try_next_request`](Self::try_next_request) gives `None`.
     #[doc(alias = "rpma_ep_get_fd")]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.id.event_fd()

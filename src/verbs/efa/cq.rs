@@ -397,6 +397,5 @@ impl Drop for Cq {
 fn channel(device: &Device) -> Result<(RawChannel, Gate)> {
     let channel = RawChannel::create(device.context())?;
     let gate = Gate::new();
-    gate.set_nonblocking(channel.as_fd(), true)?;
     Ok((channel, gate))
 }
