@@ -6,7 +6,7 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::{Cq, code};
+use rpma::{Cq, Error, code};
 
 use crate::{Failure, Out, Outcome, c_api, failed, given};
 
@@ -31,7 +31,10 @@ pub(crate) fn news<T>(waited: rpma::Result<Option<T>>) -> Outcome<T> {
     match waited {
         Ok(Some(news)) => Ok(news),
         Ok(None) => Err(NO_COMPLETION),
-        Err(err) if err.raw_os_error() == Some(libc::EINTR) => Err(NO_COMPLETION),
+        Err(Error::Provider {
+            call: "ibv_get_cq_event",
+            source,
+        }) if source.raw_os_error() == Some(libc::EINTR) => Err(NO_COMPLETION),
         Err(err) => Err(err.into()),
     }
 }

@@ -10,8 +10,9 @@ use std::{
 
 use super::{
     conn_cfg::ConnCfg,
-    event::{CmEventKind, ConnEvent, RawEvent},
+    event::{CmEventKind, ConnEvent},
     parts::Parts,
+    raw::RawEvent,
     request::ConnRequest,
 };
 use crate::{
@@ -161,7 +162,7 @@ impl Connection {
     /// Keeps what the event says of the connection. The turn to read must be held, so that whoever
     /// waits for such news knows of it before it waits for more.
     fn note(&self, event: RawEvent) -> ConnEvent {
-        let event = event.to_event();
+        let event = ConnEvent::of(&event);
         match event.cm_kind() {
             CmEventKind::ESTABLISHED => {
                 if !self.passive {

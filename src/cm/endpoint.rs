@@ -1,17 +1,14 @@
 use std::{
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
-    ptr::NonNull,
     time::Duration,
 };
 
 use super::{
-    addr::{self, Address},
-    channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, RawEvent},
-    id::Id,
+    event::{CmEventKind, ConnEvent},
+    raw::{Address, EventChannel, Id, RawEvent, resolve},
     request::ConnRequest,
 };
 use crate::{
@@ -71,7 +68,7 @@ impl Endpoint {
     /// As [`listen`](Self::listen), with a configuration.
     pub fn listen_with(peer: &Peer, node: &str, service: &str, cfg: &EndpointCfg) -> Result<Self> {
         let mut last = None;
-        for address in addr::resolve(node, Some(service), true)? {
+        for address in resolve(node, Some(service), true)? {
             match listen_on(peer, &address, cfg) {
                 Ok(id) => {
                     return Ok(Endpoint {
@@ -164,13 +161,13 @@ impl Endpoint {
             let Some(event) = channel.next(until)? else {
                 return Ok(None);
             };
-            match event.kind() {
+            match CmEventKind::from_raw(event.kind()) {
                 CmEventKind::CONNECT_REQUEST => {
                     if let Some(request) = self.take(event, cfg)? {
                         return Ok(Some(request));
                     }
                 }
-                CmEventKind::DEVICE_REMOVAL => return Err(event.to_event().into_error()),
+                CmEventKind::DEVICE_REMOVAL => return Err(ConnEvent::of(&event).into_error()),
                 // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
                 kind => log::debug!(target: "rpma", "the endpoint ignores {kind:?}"),
             }
@@ -178,13 +175,8 @@ impl Endpoint {
     }
 
     fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
-        let raw = NonNull::new(event.id())
-            .ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
-        // SAFETY: the id came with a connect request on this channel, and is ours from here on.
-        let id = unsafe { Id::of_request(raw, self.id.channel()?.clone()) };
-        let details = event.to_event();
-        // Acknowledged first: migrating and destroying the id wait for it.
-        drop(event);
+        let details = ConnEvent::of(&event);
+        let id = event.into_request(self.id.channel()?)?;
         ConnRequest::incoming(&self.peer, id, details, cfg)
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{conn_cfg::ConnCfg, id::Id};
+use super::{conn_cfg::ConnCfg, raw::Id};
 use crate::{
     Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,

@@ -6,7 +6,7 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::event::RawEvent;
+use super::RawEvent;
 use crate::{
     Error, Result,
     verbs::{check_ptr, nothing_yet},
