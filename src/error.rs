@@ -232,6 +232,11 @@ pub enum Error {
         after: Duration,
     },
 
+    /// The wait was ended by a [`Waker`](crate::Waker). Nothing was taken.
+    #[error("the wait was ended by its waker")]
+    #[doc(alias = "RPMA_E_AGAIN")]
+    Woken,
+
     /// A wait on a single CQ whose completion channel is shared. Wait on the connection instead.
     #[error("the completion channel is shared: wait on the connection, not on one of its CQs")]
     #[doc(alias = "RPMA_E_SHARED_CHANNEL")]
@@ -310,7 +315,7 @@ impl Error {
             Error::OutOfMemory { .. } => code::NOMEM,
             Error::SharedChannel => code::SHARED_CHANNEL,
             Error::NotSharedChannel => code::NOT_SHARED_CHNL,
-            Error::Again { .. } => code::AGAIN,
+            Error::Again { .. } | Error::Woken => code::AGAIN,
         }
     }
 

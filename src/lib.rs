@@ -8,6 +8,7 @@ pub mod log_limit;
 mod mr;
 mod peer;
 pub mod peer_cfg;
+mod peer_events;
 mod post;
 pub mod srq;
 mod sync;
@@ -26,6 +27,7 @@ pub use mr::{
 };
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
+pub use peer_events::AsyncEvents;
 pub use post::{Post, Signal};
 pub use srq::{Srq, SrqCfg};
 #[doc(hidden)]
@@ -33,6 +35,7 @@ pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{
-    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DeviceInfo,
-    OdpCapabilities, RecvBatch, Transport,
+    AsyncEvent, AsyncEventKind, AsyncSubject, Batch, Capabilities, DeviceInfo, OdpCapabilities,
+    RecvBatch, Transport,
 };
+pub use wait::Waker;

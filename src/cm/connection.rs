@@ -1,7 +1,10 @@
 use std::{
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -9,9 +12,14 @@ use super::{
     conn_cfg::ConnCfg,
     event::{CmEventKind, ConnEvent},
     parts::Parts,
+    raw::RawEvent,
     request::ConnRequest,
 };
-use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
+use crate::{
+    Cq, Error, Peer, PeerCfg, Result, Srq,
+    verbs::Qp,
+    wait::{Until, Waker, set_nonblocking},
+};
 
 /// A connection, from the moment when it is asked for or accepted.
 ///
@@ -28,7 +36,9 @@ use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 pub struct Connection {
     pub(super) parts: Parts,
     passive: bool,
+    // What events have said; set by whoever took the event, with the turn to read the channel held.
     established: AtomicBool,
+    end: OnceLock<ConnEvent>,
     deadline: Until,
     timeout: Duration,
 }
@@ -48,6 +58,7 @@ impl Connection {
             parts,
             passive,
             established: AtomicBool::new(false),
+            end: OnceLock::new(),
             deadline,
             timeout,
         }
@@ -70,35 +81,48 @@ impl Connection {
         Ok(conn)
     }
 
-    /// Waits until the connection is established, `timeout` at most. Returns at once where that was seen before.
+    /// Waits until the connection is established, `timeout` at most. Returns at once where that was
+    /// seen before, here or by another thread that took the event.
     ///
     /// # Errors
-    /// [`Error::Connection`] with the event that came instead (rejected, with status and private data; unreachable; closed; …),
-    /// [`Error::TimedOut`].
+    /// [`Error::Connection`] with the event that came instead (rejected, with status and private
+    /// data; unreachable; closed; …), [`Error::TimedOut`], [`Error::Woken`].
     pub fn wait_established(&self, timeout: Duration) -> Result<()> {
         self.established_by(Until::after(timeout), timeout)
     }
 
     fn established_by(&self, until: Until, timeout: Duration) -> Result<()> {
+        let timed_out = || Error::TimedOut {
+            call: "establishing the connection",
+            after: timeout,
+        };
         loop {
-            if self.established.load(Ordering::Acquire) {
-                return Ok(());
+            if let Some(outcome) = self.known_outcome() {
+                return outcome;
             }
-            let Some(event) = self.event(until)? else {
-                return Err(Error::TimedOut {
-                    call: "establishing the connection",
-                    after: timeout,
-                });
-            };
-            match event.cm_kind() {
-                CmEventKind::ESTABLISHED => return Ok(()),
-                CmEventKind::CONNECT_RESPONSE | CmEventKind::ADDR_CHANGE => {}
-                _ => return Err(event.into_error()),
+            let channel = self.parts.id.channel()?;
+            let turn = channel.gate().turn(until).ok_or_else(timed_out)?;
+            // Whoever had the turn before may have taken the event.
+            if let Some(outcome) = self.known_outcome() {
+                return outcome;
             }
+            let event = turn.wait(channel.as_fd(), until, || channel.take())?;
+            self.note(event.ok_or_else(timed_out)?);
         }
     }
 
+    /// How establishing the connection has ended, where that is known.
+    fn known_outcome(&self) -> Option<Result<()>> {
+        if self.established.load(Ordering::Acquire) {
+            return Some(Ok(()));
+        }
+        self.end.get().map(|event| Err(event.clone().into_error()))
+    }
+
     /// Waits for the connection's next event.
+    ///
+    /// # Errors
+    /// What the provider says; [`Error::Woken`] where an [`event_waker`](Self::event_waker) ended it.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_conn_next_event")]
@@ -120,38 +144,70 @@ impl Connection {
         self.event(Until::Now)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// [`next_event`](Self::next_event) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn next_event_as_fd_is_set(&self) -> Result<Option<ConnEvent>> {
-        self.event(Until::Mode)
+        self.event(Until::as_fd_is_set(self.event_fd())?)
     }
 
     fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
-        let raw = self.parts.id.channel()?.next(until)?;
-        let Some(event) = raw.map(|raw| raw.to_event()) else {
+        let channel = self.parts.id.channel()?;
+        let Some(turn) = channel.gate().turn(until) else {
             return Ok(None);
         };
-        if event.cm_kind() == CmEventKind::ESTABLISHED {
-            if !self.passive {
-                // The answer's private data; there is one answer only.
-                let _ = self.parts.private_data.set(event.private_data().into());
-            }
-            self.established.store(true, Ordering::Release);
+        let event = turn.wait(channel.as_fd(), until, || channel.take())?;
+        let event = event.map(|event| self.note(event));
+        drop(turn);
+        if let Some(event) = &event {
+            log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
         }
-        log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
-        Ok(Some(event))
+        Ok(event)
     }
 
-    /// The fd that is readable when an event of the connection is there.
+    /// Keeps what the event says of the connection. The turn to read must be held, so that whoever
+    /// waits for such news knows of it before it waits for more.
+    fn note(&self, event: RawEvent) -> ConnEvent {
+        let event = ConnEvent::of(&event);
+        match event.cm_kind() {
+            CmEventKind::ESTABLISHED => {
+                if !self.passive {
+                    // The answer's private data; there is one answer only.
+                    let _ = self.parts.private_data.set(event.private_data().into());
+                }
+                self.established.store(true, Ordering::Release);
+            }
+            CmEventKind::CONNECT_RESPONSE | CmEventKind::ADDR_CHANGE => {}
+            _ => {
+                let _ = self.end.set(event.clone());
+            }
+        }
+        event
+    }
+
+    /// What ends waits for the connection's events from another thread: [`next_event`](Self::next_event),
+    /// [`wait_established`](Self::wait_established) and their like. Waits for completions have
+    /// [`Cq::waker`].
+    ///
+    /// # Errors
+    /// [`Error::Provider`] where there is no fd left for it.
+    pub fn event_waker(&self) -> Result<Waker> {
+        self.parts.id.channel()?.gate().waker()
+    }
+
+    /// Puts the fds into blocking mode: from here on their mode is the C program's.
+    #[doc(hidden)]
+    pub fn make_fds_blocking(&self) -> Result<()> {
+        set_nonblocking(self.event_fd(), false)?;
+        let own = [Some(&self.parts.cq), self.parts.rcq.as_ref()];
+        own.into_iter().flatten().try_for_each(Cq::make_fd_blocking)
+    }
+
+    /// The fd that is readable when an event of the connection is there. It is in non-blocking mode,
+    /// and must stay so. Under `EPOLLET` take events after each edge until
+    /// [`try_next_event`](Self::try_next_event) gives `None`.
     #[doc(alias = "rpma_conn_get_event_fd")]
     pub fn event_fd(&self) -> BorrowedFd<'_> {
         self.parts.id.event_fd()
-    }
-
-    /// Makes [`event_fd`](Self::event_fd) blocking, or non-blocking as it is at first. The methods of this type behave the same in both
-    /// modes.
-    pub fn set_event_fd_nonblocking(&self, yes: bool) -> Result<()> {
-        self.parts.id.channel()?.set_nonblocking(yes)
     }
 
     /// Asks the peer to close the connection, and does not wait: the end comes as an event, [`ConnEventKind::Closed`](crate::ConnEventKind::Closed), on
@@ -176,10 +232,11 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::NotSharedChannel`] where each queue has its own channel: use [`Cq::wait`].
+    /// [`Error::Woken`] where the [`Cq::waker`] of one of the queues ended it.
     #[doc(alias = "rpma_conn_wait")]
     pub fn wait(&self) -> Result<Fired<'_>> {
         loop {
-            if let Some(fired) = self.wait_until(Until::Forever)? {
+            if let Some(fired) = self.fired(Until::Forever, true)? {
                 return Ok(fired);
             }
         }
@@ -190,7 +247,7 @@ impl Connection {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::after(timeout))
+        self.fired(Until::after(timeout), true)
     }
 
     /// Takes an event of the completion queues if one is there; never blocks.
@@ -198,24 +255,56 @@ impl Connection {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn try_wait(&self) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::Now)
+        self.fired(Until::Now, true)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// Waits for the next event of the completion queues, takes it and leaves its queue unarmed: for
+    /// those who call [`Cq::arm`] themselves, and poll once more before each wait.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_event(&self) -> Result<Fired<'_>> {
+        loop {
+            if let Some(fired) = self.fired(Until::Forever, false)? {
+                return Ok(fired);
+            }
+        }
+    }
+
+    /// [`wait_event`](Self::wait_event) for `timeout` at most; `None` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_event_timeout(&self, timeout: Duration) -> Result<Option<Fired<'_>>> {
+        self.fired(Until::after(timeout), false)
+    }
+
+    /// [`wait_event`](Self::wait_event) that never blocks; `None` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn try_wait_event(&self) -> Result<Option<Fired<'_>>> {
+        self.fired(Until::Now, false)
+    }
+
+    /// [`wait`](Self::wait) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn wait_as_fd_is_set(&self) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::Mode)
+        self.fired(Until::as_fd_is_set(self.completion_fd()?)?, true)
     }
 
-    fn wait_until(&self, until: Until) -> Result<Option<Fired<'_>>> {
+    fn fired(&self, until: Until, arm: bool) -> Result<Option<Fired<'_>>> {
         if !self.parts.cq.is_shared() {
             return Err(Error::NotSharedChannel);
         }
         let cqs = [Some(&self.parts.cq), self.parts.rcq.as_ref()];
-        Ok(Cq::wait_shared(cqs, until)?.map(|(cq, n)| Fired { cq, is_rcq: n == 1 }))
+        let found = Cq::wait_shared(cqs, until, arm)?;
+        Ok(found.map(|(cq, n)| Fired { cq, is_rcq: n == 1 }))
     }
 
-    /// The fd of the shared completion channel.
+    /// The fd of the shared completion channel; see [`Cq::as_fd`](Cq#method.as_fd) for what may be
+    /// done with it. Under `EPOLLET` go on after each edge until [`try_wait`](Self::try_wait) gives
+    /// `None`.
     ///
     /// # Errors
     /// [`Error::NotSharedChannel`] where each queue has its own channel.

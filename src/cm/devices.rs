@@ -2,7 +2,7 @@ use std::{ffi::c_int, ptr::NonNull, sync::Arc, time::Duration};
 
 use rdma_sys as ffi;
 
-use super::addr::{bound_context, resolved_context};
+use super::raw::{bound_context, resolved_context};
 use crate::{
     DeviceInfo, Error, Peer, Result,
     verbs::{Context, last_errno},

@@ -1,8 +1,8 @@
-use std::{ffi::CStr, fmt, ptr::NonNull};
+use std::fmt;
 
 use rdma_sys as ffi;
 
-use crate::verbs::check;
+use super::raw::{RawEvent, event_name};
 
 /// An event of the connection manager: a number of its own, with names for those that are known (`rdma_get_cm_event(3)`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,16 +57,10 @@ impl fmt::Display for CmEventKind {
             Self::DEVICE_REMOVAL => "lost its device",
             Self::ADDR_CHANGE => "changed its address",
             Self::TIMEWAIT_EXIT => "was closed (time-wait is over)",
-            _ => {
-                // SAFETY: the function takes any number and gives a static string, or null.
-                let text = unsafe { ffi::rdma_event_str(self.as_raw() as _) };
-                if text.is_null() {
-                    return write!(f, "gave the unknown event {}", self.as_raw());
-                }
-                // SAFETY: it is a static, NUL-terminated string.
-                let text = unsafe { CStr::from_ptr(text) };
-                return write!(f, "gave the event {}", text.to_string_lossy());
-            }
+            _ => match event_name(self.as_raw()) {
+                Some(name) => return write!(f, "gave the event {}", name.to_string_lossy()),
+                None => return write!(f, "gave the unknown event {}", self.as_raw()),
+            },
         };
         f.write_str(text)
     }
@@ -150,6 +144,17 @@ impl ConnEvent {
         &self.private_data
     }
 
+    /// Copies the event out, so that it can be acknowledged.
+    pub(super) fn of(event: &RawEvent) -> Self {
+        ConnEvent {
+            kind: CmEventKind::from_raw(event.kind()),
+            // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection
+            // are so already.
+            status: event.status().checked_abs().unwrap_or(libc::EIO),
+            private_data: event.private_data().into(),
+        }
+    }
+
     pub(crate) fn into_private_data(self) -> Box<[u8]> {
         self.private_data
     }
@@ -161,72 +166,5 @@ impl ConnEvent {
             status: self.status,
             private_data: self.private_data,
         }
-    }
-}
-
-/// An event taken from a channel. Dropping it acknowledges it.
-pub(crate) struct RawEvent(NonNull<ffi::rdma_cm_event>);
-
-impl RawEvent {
-    /// # Safety
-    /// `raw` must come from `rdma_get_cm_event` and not be acknowledged.
-    pub(crate) unsafe fn new(raw: NonNull<ffi::rdma_cm_event>) -> Self {
-        RawEvent(raw)
-    }
-
-    fn get(&self) -> &ffi::rdma_cm_event {
-        // SAFETY: the event is whole until it is acknowledged, which drop does.
-        unsafe { self.0.as_ref() }
-    }
-
-    pub(crate) fn kind(&self) -> CmEventKind {
-        CmEventKind(self.get().event)
-    }
-
-    /// The id that the event is about: for a connect request, a new one that its taker owns.
-    pub(crate) fn id(&self) -> *mut ffi::rdma_cm_id {
-        self.get().id
-    }
-
-    /// Copies the event out, so that it can be acknowledged.
-    pub(crate) fn to_event(&self) -> ConnEvent {
-        let raw = self.get();
-        let private_data = match self.kind() {
-            CmEventKind::CONNECT_REQUEST
-            | CmEventKind::CONNECT_RESPONSE
-            | CmEventKind::ESTABLISHED
-            | CmEventKind::REJECTED
-            | CmEventKind::DISCONNECTED
-            | CmEventKind::UNREACHABLE
-            | CmEventKind::CONNECT_ERROR => {
-                // SAFETY: for connection events (not for datagrams, which this crate never makes) the union holds the connection's
-                // parameters, zeroed where there are none.
-                let conn = unsafe { raw.param.conn };
-                let len = usize::from(conn.private_data_len);
-                if conn.private_data.is_null() || len == 0 {
-                    Box::default()
-                } else {
-                    // SAFETY: the library holds that many bytes there until the acknowledgement.
-                    unsafe { std::slice::from_raw_parts(conn.private_data.cast::<u8>(), len) }
-                        .into()
-                }
-            }
-            _ => Box::default(),
-        };
-        // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection are so already.
-        let status = raw.status.checked_abs().unwrap_or(libc::EIO);
-        ConnEvent {
-            kind: self.kind(),
-            status,
-            private_data,
-        }
-    }
-}
-
-impl Drop for RawEvent {
-    fn drop(&mut self) {
-        // SAFETY: the event was not acknowledged before.
-        let ret = unsafe { ffi::rdma_ack_cm_event(self.0.as_ptr()) };
-        crate::log_limit::log_failure(check("rdma_ack_cm_event", ret));
     }
 }

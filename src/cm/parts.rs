@@ -4,7 +4,7 @@ use std::{ptr::NonNull, sync::OnceLock};
 
 use rdma_sys as ffi;
 
-use super::{conn_cfg::ConnCfg, id::Id};
+use super::{conn_cfg::ConnCfg, raw::Id};
 use crate::{
     Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,

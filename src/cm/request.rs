@@ -1,13 +1,11 @@
 use std::time::Duration;
 
 use super::{
-    addr::{self, Address},
-    channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
     event::{CmEventKind, ConnEvent},
-    id::{ConnParam, Id},
     parts::Parts,
+    raw::{Address, ConnParam, EventChannel, Id, resolve},
 };
 use crate::{Error, Peer, RecvBatch, Result, mr::LocalSlice, wait::Until};
 
@@ -60,7 +58,7 @@ impl ConnRequest {
     pub fn new(peer: &Peer, node: &str, service: &str, cfg: &ConnCfg) -> Result<Self> {
         cfg.check()?;
         let deadline = Until::after(cfg.timeout);
-        let addresses = addr::resolve(node, Some(service), false)?;
+        let addresses = resolve(node, Some(service), false)?;
         let mut last = None;
         for (n, address) in addresses.iter().enumerate() {
             // An address that nobody has takes all the time that it is given: some must be left for those behind it.
@@ -315,7 +313,7 @@ fn expect(id: &Id, kind: CmEventKind, deadline: Until) -> Result<Option<()>> {
     let Some(event) = id.channel()?.next(deadline)? else {
         return Ok(None);
     };
-    let event = event.to_event();
+    let event = ConnEvent::of(&event);
     if event.cm_kind() == kind {
         return Ok(Some(()));
     }

@@ -1,103 +1,27 @@
-use std::{
-    fmt,
-    mem::MaybeUninit,
-    os::fd::{AsFd, BorrowedFd},
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{fmt, mem::MaybeUninit};
 
 use rdma_sys as ffi;
 
-use super::{Context, last_errno};
-use crate::{
-    Error, Result,
-    wait::{Gate, Until},
-};
+use super::{Context, nothing_yet};
+use crate::Result;
 
-/// The asynchronous events of a device (`ibv_get_async_event(3)`): errors and changes that belong to no single operation.
-///
-/// The device is shared by all [`Peer`](crate::Peer)s of the process on it, and so are its events: whoever takes one, takes it
-/// for all. [`AsFd`] gives the fd that becomes readable when an event is there.
-#[derive(Debug)]
-pub struct AsyncEvents {
-    context: Arc<Context>,
-    gate: Arc<Gate>,
-}
-
-/// The gates of the devices that somebody waits for events of. One for each device, since that has one fd for all who wait.
-static GATES: Mutex<Vec<(usize, Weak<Gate>)>> = Mutex::new(Vec::new());
-
-fn gate_of(context: &Context) -> Arc<Gate> {
-    let address = context.as_ptr().addr();
-    let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
-    gates.retain(|(_, gate)| gate.strong_count() > 0);
-    let known = gates.iter().find(|(at, _)| *at == address);
-    if let Some(gate) = known.and_then(|(_, gate)| gate.upgrade()) {
-        return gate;
-    }
-    let gate = Arc::new(Gate::new());
-    gates.push((address, Arc::downgrade(&gate)));
-    gate
-}
-
-impl AsyncEvents {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
-        AsyncEvents {
-            gate: gate_of(&context),
-            context,
-        }
-    }
-
-    /// Waits for the next event.
-    pub fn next_event(&self) -> Result<AsyncEvent> {
-        loop {
-            if let Some(event) = self.wait(Until::Forever)? {
-                return Ok(event);
-            }
-        }
-    }
-
-    /// Waits for the next event, `timeout` at most; `None` when there was none.
-    pub fn next_event_timeout(&self, timeout: Duration) -> Result<Option<AsyncEvent>> {
-        self.wait(Until::after(timeout))
-    }
-
-    /// The next event if there is one; never blocks.
-    pub fn try_next_event(&self) -> Result<Option<AsyncEvent>> {
-        self.wait(Until::Now)
-    }
-
-    fn wait(&self, until: Until) -> Result<Option<AsyncEvent>> {
-        self.gate.run(self.context.as_fd(), until, || self.take())
-    }
-
-    fn take(&self) -> Result<Option<AsyncEvent>> {
+impl Context {
+    /// Takes and acknowledges the next asynchronous event of the device, where there is one
+    /// (`ibv_get_async_event(3)`); blocks or not as the fd is set.
+    pub(crate) fn take_async_event(&self) -> Result<Option<AsyncEvent>> {
         let mut event = MaybeUninit::<ffi::ibv_async_event>::zeroed();
-        loop {
-            // SAFETY: the context is open and `event` is ours.
-            let ret =
-                unsafe { ffi::ibv_get_async_event(self.context.as_ptr(), event.as_mut_ptr()) };
-            if ret == 0 {
-                break;
-            }
-            match last_errno() {
-                libc::EAGAIN => return Ok(None),
-                libc::EINTR => {}
-                errno => return Err(Error::provider("ibv_get_async_event", errno)),
-            }
+        // SAFETY: the context is open and `event` is ours.
+        let ret = unsafe { ffi::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) };
+        if ret != 0 {
+            return nothing_yet("ibv_get_async_event");
         }
-        // SAFETY: the call succeeded, so the event is whole; the queues that it names live until it is acknowledged.
+        // SAFETY: the call succeeded, so the event is whole; the queues that it names live until it
+        // is acknowledged.
         unsafe {
             let decoded = AsyncEvent::read(event.assume_init_ref());
             ffi::ibv_ack_async_event(event.as_mut_ptr());
             Ok(Some(decoded))
         }
-    }
-}
-
-impl AsFd for AsyncEvents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.context.as_fd()
     }
 }
 

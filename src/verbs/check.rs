@@ -38,6 +38,14 @@ pub(crate) fn last_errno() -> i32 {
     }
 }
 
+/// The outcome of a failed read of events: `None` where none was there.
+pub(crate) fn nothing_yet<T>(call: &'static str) -> Result<Option<T>> {
+    match last_errno() {
+        libc::EAGAIN => Ok(None),
+        errno => Err(Error::provider(call, errno)),
+    }
+}
+
 #[cold]
 fn failed(call: &'static str, ret: c_int) -> Error {
     Error::provider(call, errno(ret))

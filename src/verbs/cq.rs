@@ -7,10 +7,11 @@ use std::{
 use rdma_sys as ffi;
 
 use super::workarounds::{Failed, poll_without_first_parts};
-use super::{Completion, Context, acks::Acks, check, check_ptr, last_errno};
-use crate::{Error, Result};
+use super::{Completion, Context, acks::Acks, check, check_ptr, nothing_yet};
+use crate::{Error, Result, wait::set_nonblocking};
 
-/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news.
+/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news. It is in
+/// non-blocking mode.
 #[derive(Debug)]
 pub(crate) struct RawChannel {
     raw: NonNull<ffi::ibv_comp_channel>,
@@ -35,33 +36,26 @@ impl RawChannel {
     pub(crate) fn create(context: &Arc<Context>) -> Result<Self> {
         // SAFETY: the context is open.
         let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
-        let raw = check_ptr("ibv_create_comp_channel", raw)?;
-        Ok(RawChannel {
-            raw,
+        let channel = RawChannel {
+            raw: check_ptr("ibv_create_comp_channel", raw)?,
             _context: context.clone(),
-        })
+        };
+        set_nonblocking(channel.as_fd(), true)?;
+        Ok(channel)
     }
 
     /// Takes one event, blocking or not as the fd is set. `None` where the fd has none now.
     ///
     /// The event must be counted on its CQ, or acknowledged with [`Self::ack_stranger`].
     pub(crate) fn take_event(&self) -> Result<Option<CqId>> {
-        loop {
-            let mut cq = std::ptr::null_mut();
-            let mut cq_context = std::ptr::null_mut();
-            // SAFETY: the channel is open, both pointers are to live locals.
-            let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
-            if ret == 0 {
-                return match NonNull::new(cq) {
-                    Some(cq) => Ok(Some(CqId(cq))),
-                    None => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
-                };
-            }
-            match last_errno() {
-                libc::EAGAIN => return Ok(None),
-                libc::EINTR => {}
-                errno => return Err(Error::provider("ibv_get_cq_event", errno)),
-            }
+        let mut cq = std::ptr::null_mut();
+        let mut cq_context = std::ptr::null_mut();
+        // SAFETY: the channel is open, both pointers are to live locals.
+        let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
+        match (ret, NonNull::new(cq)) {
+            (0, Some(cq)) => Ok(Some(CqId(cq))),
+            (0, None) => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
+            _ => nothing_yet("ibv_get_cq_event"),
         }
     }
 
@@ -179,6 +173,16 @@ impl RawCq {
         }
     }
 
+    /// `ibv_poll_cq(3)` itself.
+    ///
+    /// # Safety
+    /// There must be room for `room` completions.
+    #[inline(always)]
+    pub(crate) unsafe fn poll_raw(&self, room: i32, completions: *mut ffi::ibv_wc) -> i32 {
+        // SAFETY: the CQ is alive; the caller's word.
+        unsafe { (self.poll_cq)(self.raw.as_ptr(), room, completions) }
+    }
+
     /// Asks for an event at the next completion (`ibv_req_notify_cq(3)`).
     pub(crate) fn arm(&self, solicited_only: bool) -> Result<()> {
         // SAFETY: the CQ is alive.
@@ -194,20 +198,6 @@ impl RawCq {
     fn acknowledge(&self, n: u32) {
         // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was counted once.
         unsafe { ffi::ibv_ack_cq_events(self.raw.as_ptr(), n) }
-    }
-}
-
-impl crate::Cq {
-    /// `ibv_poll_cq(3)` for the C interface; [`poll_error`](Self::poll_error) tells what a negative number means.
-    ///
-    /// # Safety
-    /// There must be room for `room` completions.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub unsafe fn poll_raw(&self, room: i32, completions: *mut ffi::ibv_wc) -> i32 {
-        let cq = self.raw();
-        // SAFETY: the CQ is alive; the caller's word.
-        unsafe { (cq.poll_cq)(cq.raw.as_ptr(), room, completions) }
     }
 }
 

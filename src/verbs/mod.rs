@@ -34,9 +34,9 @@ mod submit;
 mod wc;
 mod workarounds;
 
-pub use async_event::{AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject};
+pub use async_event::{AsyncEvent, AsyncEventKind, AsyncSubject};
 pub use batch::Batch;
-pub(crate) use check::{check, check_ptr, errno, last_errno};
+pub(crate) use check::{check, check_ptr, errno, last_errno, nothing_yet};
 pub(crate) use context::{Context, device_name};
 pub(crate) use cq::{CqId, RawChannel, RawCq, poll_failed};
 pub use device::{Capabilities, DeviceInfo, OdpCapabilities, Transport};

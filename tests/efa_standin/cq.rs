@@ -243,6 +243,8 @@ fn events_are_waited_for_and_acknowledged() {
     assert!(!cq.take_event().unwrap());
     let start = Instant::now();
     assert!(!cq.wait(Some(Duration::from_millis(20))).unwrap());
+    cq.waker().unwrap().wake();
+    assert!(matches!(cq.wait(None), Err(Error::Woken)));
     assert!(start.elapsed() >= Duration::from_millis(20));
     for _ in 0..70 {
         verbs::send_event();

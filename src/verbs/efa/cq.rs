@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Result, log_limit,
     verbs::{Completion, RawChannel, acks::Acks, check, errno},
-    wait::{Gate, Until},
+    wait::{Gate, Until, Waker},
 };
 
 /// What a completion queue shall be.
@@ -330,6 +330,14 @@ impl Cq {
         self.take_event_until(timeout.map_or(Until::Forever, Until::after))
     }
 
+    /// What ends [`wait`](Self::wait) from another thread, with [`Error::Woken`].
+    ///
+    /// # Errors
+    /// As [`take_event`](Self::take_event).
+    pub fn waker(&self) -> Result<Waker> {
+        self.channel()?.1.waker()
+    }
+
     /// The fd that is readable when an event can be taken; it is in non-blocking mode. `None` for a queue without completion channel.
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         self.channel.as_ref().map(|(channel, _)| channel.as_fd())
@@ -395,8 +403,5 @@ impl Drop for Cq {
 
 /// A completion channel of the queue's own, never blocking.
 fn channel(device: &Device) -> Result<(RawChannel, Gate)> {
-    let channel = RawChannel::create(device.context())?;
-    let gate = Gate::new();
-    gate.set_nonblocking(channel.as_fd(), true)?;
-    Ok((channel, gate))
+    Ok((RawChannel::create(device.context())?, Gate::new()))
 }

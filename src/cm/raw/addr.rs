@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::id::Id;
+use super::Id;
 use crate::{Error, Result, verbs::Context};
 
 /// A socket address as the C interfaces take it.

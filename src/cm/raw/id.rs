@@ -9,7 +9,7 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{addr::Address, channel::EventChannel};
+use super::{Address, EventChannel};
 use crate::{
     Error, Result,
     verbs::{Context, check, check_ptr},
