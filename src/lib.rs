@@ -5,6 +5,7 @@ pub mod cm;
 pub mod cq;
 mod error;
 pub mod mr;
+mod numbers;
 mod peer;
 pub mod peer_cfg;
 mod post;
@@ -15,24 +16,27 @@ mod verbs;
 mod wait;
 
 pub use cm::{
-    CmEventKind, ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg,
-    Fired, FlushMethod, devices,
+    ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Fired,
+    FlushMethod, devices,
 };
-pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
-pub use error::{Error, Result, code};
+pub use cq::{Completion, Cq, Ready, Wait};
+pub use error::{Call, Error, Result, code};
 pub use mr::{
     Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
     RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
+pub use numbers::{AsyncEventKind, CmEventKind, Transport, WcOpcode, WcStatus};
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
 pub use post::{Post, Signal};
+/// The bindings of libibverbs and librdmacm that this crate is built on.
+pub use rdma_sys as sys;
 pub use srq::{Srq, SrqCfg};
 #[doc(hidden)]
 pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{
-    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DeviceInfo,
-    OdpCapabilities, RecvBatch, Transport,
+    AsyncEvent, AsyncEvents, AsyncSubject, Batch, Capabilities, DeviceInfo, OdpCapabilities,
+    RecvBatch,
 };

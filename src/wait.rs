@@ -16,7 +16,7 @@ use nix::{
 
 use turns::Turns;
 
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// How long a wait may take.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl Gate {
 
     /// Sets the mode of `fd`, which is this gate's.
     pub(crate) fn set_nonblocking(&self, fd: BorrowedFd<'_>, yes: bool) -> Result<()> {
-        let failed = |errno: Errno| Error::provider("fcntl", errno as i32);
+        let failed = |errno: Errno| Error::provider(Call::Fcntl, errno as i32);
         let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL).map_err(failed)?);
         let mut wanted = flags;
         wanted.set(OFlag::O_NONBLOCK, yes);
@@ -189,7 +189,7 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, until: Until) -> Result<bool> {
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::provider("poll", errno as i32)),
+            Err(errno) => return Err(Error::provider(Call::Poll, errno as i32)),
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         match reader.read(&mut byte) {
             Ok(_) => Ok(Some(byte[0])),
             Err(err) if err.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
-            Err(err) => Err(Error::provider("read", err.raw_os_error().unwrap_or(0))),
+            Err(err) => Err(Error::provider(Call::Poll, err.raw_os_error().unwrap_or(0))),
         }
     }
 

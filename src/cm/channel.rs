@@ -8,7 +8,7 @@ use rdma_sys as ffi;
 
 use super::event::RawEvent;
 use crate::{
-    Error, Result,
+    Call, Error, Result,
     verbs::{check_ptr, last_errno},
     wait::{Gate, Until},
 };
@@ -30,7 +30,7 @@ impl EventChannel {
     pub(crate) fn create() -> Result<Arc<Self>> {
         // SAFETY: the function needs nothing.
         let raw = unsafe { ffi::rdma_create_event_channel() };
-        let raw = check_ptr("rdma_create_event_channel", raw)?;
+        let raw = check_ptr(Call::RdmaCreateEventChannel, raw)?;
         let channel = EventChannel {
             raw,
             gate: Gate::new(),
@@ -60,13 +60,13 @@ impl EventChannel {
             match (ret, NonNull::new(event)) {
                 // SAFETY: the event was just taken.
                 (0, Some(event)) => return Ok(Some(unsafe { RawEvent::new(event) })),
-                (0, None) => return Err(Error::provider("rdma_get_cm_event", libc::EIO)),
+                (0, None) => return Err(Error::provider(Call::RdmaGetCmEvent, libc::EIO)),
                 _ => {}
             }
             match last_errno() {
                 libc::EAGAIN => return Ok(None),
                 libc::EINTR => {}
-                errno => return Err(Error::provider("rdma_get_cm_event", errno)),
+                errno => return Err(Error::provider(Call::RdmaGetCmEvent, errno)),
             }
         }
     }

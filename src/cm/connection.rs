@@ -5,13 +5,10 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    conn_cfg::ConnCfg,
-    event::{CmEventKind, ConnEvent},
-    parts::Parts,
-    request::ConnRequest,
+use super::{conn_cfg::ConnCfg, event::ConnEvent, parts::Parts, request::ConnRequest};
+use crate::{
+    Call, Cq, Error, Peer, PeerCfg, Result, Srq, numbers::CmEventKind, verbs::Qp, wait::Until,
 };
-use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 
 /// A connection, from the moment when it is asked for or accepted.
 ///
@@ -86,7 +83,7 @@ impl Connection {
             }
             let Some(event) = self.event(until)? else {
                 return Err(Error::TimedOut {
-                    call: "establishing the connection",
+                    call: Call::Establishment,
                     after: timeout,
                 });
             };

@@ -10,11 +10,11 @@ use super::{
     channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, RawEvent},
+    event::RawEvent,
     id::Id,
     request::ConnRequest,
 };
-use crate::{Error, Peer, Result, wait::Until};
+use crate::{Call, Error, Peer, Result, numbers::CmEventKind, wait::Until};
 
 /// The configuration of an endpoint.
 #[derive(Debug, Clone, Copy, Default)]
@@ -161,7 +161,7 @@ impl Endpoint {
 
     fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
         let raw = NonNull::new(event.id())
-            .ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
+            .ok_or_else(|| Error::provider(Call::RdmaGetCmEvent, libc::EIO))?;
         // SAFETY: the id came with a connect request on this channel, and is ours from here on.
         let id = unsafe { Id::of_request(raw, self.id.channel()?.clone()) };
         let details = event.to_event();

@@ -26,5 +26,7 @@ pub use connection::{Connection, Fired};
 pub(crate) use devices::context_by_name;
 pub use devices::{RawContext, devices};
 pub use endpoint::{Endpoint, EndpointCfg};
-pub use event::{CmEventKind, ConnEvent, ConnEventKind};
+pub use event::{ConnEvent, ConnEventKind};
 pub use request::ConnRequest;
+
+pub use crate::numbers::CmEventKind;

@@ -9,7 +9,7 @@ use rdma_sys as ffi;
 
 use super::{conn_cfg::ConnCfg, id::Id};
 use crate::{
-    Cq, Error, LocalRegion, Peer, Result, Srq,
+    Call, Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
     verbs::{
         Qp,
@@ -170,7 +170,7 @@ impl Queues {
             id.destroy_qp();
             (sends, receives) = (full, granted);
         }
-        Err(Error::provider("rdma_create_qp_ex", libc::EIO))
+        Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO))
     }
 }
 

@@ -12,11 +12,14 @@ use std::{
 use arming::{Arming, Source};
 pub(crate) use channel::{ChannelTurn, CompletionChannel};
 
-pub use crate::verbs::{Completion, WcOpcode, WcStatus};
 use crate::{
     Error, Result,
     verbs::{Context, RawCq},
     wait::Until,
+};
+pub use crate::{
+    numbers::{WcOpcode, WcStatus},
+    verbs::Completion,
 };
 
 /// A completion queue: where the outcome of operations and receives is taken from.

@@ -91,7 +91,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::mr::StableBytes;
+    use crate::{error::Call, mr::StableBytes};
 
     /// Counts deregistrations, and refuses the first few.
     struct Fake {
@@ -109,7 +109,7 @@ mod tests {
             );
             if self.refusals > 0 {
                 self.refusals -= 1;
-                return Err((self, Error::provider("ibv_dereg_mr", libc::EBUSY)));
+                return Err((self, Error::provider(Call::IbvDeregMr, libc::EBUSY)));
             }
             self.deregistered.fetch_add(1, Relaxed);
             Ok(())

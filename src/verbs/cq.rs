@@ -7,7 +7,7 @@ use std::{
 use rdma_sys as ffi;
 
 use super::{Completion, Context, acks::Acks, check, check_ptr, last_errno};
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl RawChannel {
     pub(crate) fn create(context: &Arc<Context>) -> Result<Self> {
         // SAFETY: the context is open.
         let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
-        let raw = check_ptr("ibv_create_comp_channel", raw)?;
+        let raw = check_ptr(Call::IbvCreateCompChannel, raw)?;
         Ok(RawChannel {
             raw,
             _context: context.clone(),
@@ -53,13 +53,13 @@ impl RawChannel {
             if ret == 0 {
                 return match NonNull::new(cq) {
                     Some(cq) => Ok(Some(CqId(cq))),
-                    None => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
+                    None => Err(Error::provider(Call::IbvGetCqEvent, libc::EIO)),
                 };
             }
             match last_errno() {
                 libc::EAGAIN => return Ok(None),
                 libc::EINTR => {}
-                errno => return Err(Error::provider("ibv_get_cq_event", errno)),
+                errno => return Err(Error::provider(Call::IbvGetCqEvent, errno)),
             }
         }
     }
@@ -82,7 +82,7 @@ impl Drop for RawChannel {
     fn drop(&mut self) {
         // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_comp_channel", ret));
+        crate::refused::report(check(Call::IbvDestroyCompChannel, ret));
     }
 }
 
@@ -124,7 +124,7 @@ impl RawCq {
                 comp_vector,
             )
         };
-        let raw = check_ptr("ibv_create_cq", raw)?;
+        let raw = check_ptr(Call::IbvCreateCq, raw)?;
         let mut cq = RawCq {
             raw,
             poll_cq: no_poll_cq,
@@ -177,7 +177,7 @@ impl RawCq {
     pub(crate) fn arm(&self, solicited_only: bool) -> Result<()> {
         // SAFETY: the CQ is alive.
         let ret = unsafe { ffi::ibv_req_notify_cq(self.raw.as_ptr(), i32::from(solicited_only)) };
-        check("ibv_req_notify_cq", ret)
+        check(Call::IbvReqNotifyCq, ret)
     }
 
     /// Counts one event that was taken from the channel; they are acknowledged in groups.
@@ -211,7 +211,7 @@ impl Drop for RawCq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_cq", ret));
+        crate::refused::report(check(Call::IbvDestroyCq, ret));
     }
 }
 
@@ -228,5 +228,5 @@ pub(crate) fn poll_failed(ret: i32) -> Error {
     } else {
         libc::EIO
     };
-    Error::provider("ibv_poll_cq", errno)
+    Error::provider(Call::IbvPollCq, errno)
 }
