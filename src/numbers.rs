@@ -5,7 +5,7 @@ use std::fmt;
 
 use rdma_sys as ffi;
 
-/// A newtype of a number, with names, and words for [`Display`](fmt::Display).
+/// A newtype of a number, with names, and words for [`Display`](fmt::Display) and the documentation.
 macro_rules! numbers {
     ($(#[$type_doc:meta])* $type:ident: $repr:ty, $unknown:literal {
         $($(#[$doc:meta])* $name:ident = $ffi:ident, $words:literal;)*
@@ -15,7 +15,11 @@ macro_rules! numbers {
         pub struct $type($repr);
 
         impl $type {
-            $($(#[$doc])* pub const $name: Self = $type(ffi::$ffi as $repr);)*
+            $(
+                #[doc = concat!("“", $words, "”\n")]
+                $(#[$doc])*
+                pub const $name: Self = $type(ffi::$ffi as $repr);
+            )*
 
             /// The number as the C interface has it.
             pub const fn as_raw(self) -> $repr {
@@ -52,13 +56,10 @@ numbers!(
 /// How an operation ended: a number of the device's, with names for those that are known.
 #[doc(alias = "ibv_wc_status")]
 WcStatus: u32, "unknown status" {
-    /// It succeeded.
     SUCCESS = IBV_WC_SUCCESS, "success";
     /// The data did not fit the receive, or the message was too long for the queue pair.
     LOC_LEN_ERR = IBV_WC_LOC_LEN_ERR, "a message did not fit";
-    /// An inconsistency inside the local queue pair.
     LOC_QP_OP_ERR = IBV_WC_LOC_QP_OP_ERR, "the local queue pair is inconsistent";
-    /// An end-to-end context inconsistency.
     LOC_EEC_OP_ERR = IBV_WC_LOC_EEC_OP_ERR, "the local end-to-end context is inconsistent";
     /// A local region does not cover the request or lacks the right: perhaps it was dropped while the
     /// operation was in flight.
@@ -66,36 +67,25 @@ WcStatus: u32, "unknown status" {
     /// The queue pair went into its error state before the operation was done: the connection ended, or
     /// an earlier operation failed.
     WR_FLUSH_ERR = IBV_WC_WR_FLUSH_ERR, "flushed: the queue pair is in its error state";
-    /// A memory window could not be bound.
     MW_BIND_ERR = IBV_WC_MW_BIND_ERR, "the memory window cannot be bound";
-    /// The transport does not know such an answer as the peer gave.
     BAD_RESP_ERR = IBV_WC_BAD_RESP_ERR, "the peer's answer makes no sense";
-    /// A local buffer could not be reached.
     LOC_ACCESS_ERR = IBV_WC_LOC_ACCESS_ERR, "a local buffer cannot be reached";
     /// The peer does not accept such a request: it is not enabled for the peer's queue pair, it is
     /// misaligned, or the receive is too small.
     REM_INV_REQ_ERR = IBV_WC_REM_INV_REQ_ERR, "the peer does not accept the request";
     /// The remote region does not allow this, does not cover it, or is gone.
     REM_ACCESS_ERR = IBV_WC_REM_ACCESS_ERR, "the remote region does not allow it";
-    /// The peer could not complete the operation.
     REM_OP_ERR = IBV_WC_REM_OP_ERR, "the peer could not complete it";
     /// The peer did not answer, however often it was asked: it is gone, or the network is.
     RETRY_EXC_ERR = IBV_WC_RETRY_EXC_ERR, "the peer does not answer";
     /// The peer had no receive posted, however often it was asked.
     RNR_RETRY_EXC_ERR = IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted";
-    /// A reliable-datagram domain violation.
     LOC_RDD_VIOL_ERR = IBV_WC_LOC_RDD_VIOL_ERR, "it violates the local reliable-datagram domain";
-    /// An invalid reliable-datagram request.
     REM_INV_RD_REQ_ERR = IBV_WC_REM_INV_RD_REQ_ERR, "the reliable-datagram request is invalid";
-    /// The peer aborted the operation.
     REM_ABORT_ERR = IBV_WC_REM_ABORT_ERR, "the peer aborted it";
-    /// An invalid end-to-end context number.
     INV_EECN_ERR = IBV_WC_INV_EECN_ERR, "the end-to-end context number is invalid";
-    /// An invalid end-to-end context state.
     INV_EEC_STATE_ERR = IBV_WC_INV_EEC_STATE_ERR, "the state of the end-to-end context is invalid";
-    /// A fatal error of the transport.
     FATAL_ERR = IBV_WC_FATAL_ERR, "the transport failed for good";
-    /// The response timed out.
     RESP_TIMEOUT_ERR = IBV_WC_RESP_TIMEOUT_ERR, "the response timed out";
     /// Another error; see [`Completion::vendor_error`](crate::Completion::vendor_error).
     GENERAL_ERR = IBV_WC_GENERAL_ERR, "another error";
@@ -107,19 +97,14 @@ numbers!(
 /// What a completed operation was: a number of the device's, with names for those that are known.
 #[doc(alias = "ibv_wc_opcode")]
 WcOpcode: u32, "unknown operation" {
-    /// A send.
     SEND = IBV_WC_SEND, "send";
     /// A write, with immediate data or without, and an atomic write that the device did as an inline write.
     RDMA_WRITE = IBV_WC_RDMA_WRITE, "write";
     /// A read, and a flush that was done by reading.
     RDMA_READ = IBV_WC_RDMA_READ, "read";
-    /// A compare-and-swap.
     COMP_SWAP = IBV_WC_COMP_SWAP, "compare and swap";
-    /// A fetch-and-add.
     FETCH_ADD = IBV_WC_FETCH_ADD, "fetch and add";
-    /// A memory window was bound.
     BIND_MW = IBV_WC_BIND_MW, "bind of a memory window";
-    /// A local invalidation.
     LOCAL_INV = IBV_WC_LOCAL_INV, "local invalidation";
     /// A native flush.
     FLUSH = IBV_WC_FLUSH, "flush";
@@ -135,25 +120,17 @@ numbers!(
 /// An event of the connection manager, with names for those that are known (`rdma_get_cm_event(3)`).
 #[doc(alias = "rdma_cm_event_type")]
 CmEventKind: u32, "gave the unknown event" {
-    /// The address was resolved.
     ADDR_RESOLVED = RDMA_CM_EVENT_ADDR_RESOLVED, "has its address resolved";
-    /// The address could not be resolved.
     ADDR_ERROR = RDMA_CM_EVENT_ADDR_ERROR, "failed: the address cannot be resolved";
-    /// The route was resolved.
     ROUTE_RESOLVED = RDMA_CM_EVENT_ROUTE_RESOLVED, "has its route resolved";
-    /// The route could not be resolved.
     ROUTE_ERROR = RDMA_CM_EVENT_ROUTE_ERROR, "failed: the route cannot be resolved";
     /// A peer asks for a connection.
     CONNECT_REQUEST = RDMA_CM_EVENT_CONNECT_REQUEST, "is asked for by a peer";
     /// A peer answered; the connection is not established yet.
     CONNECT_RESPONSE = RDMA_CM_EVENT_CONNECT_RESPONSE, "was answered by the peer";
-    /// The connection failed while it was being established.
     CONNECT_ERROR = RDMA_CM_EVENT_CONNECT_ERROR, "failed while it was being established";
-    /// The peer did not answer or cannot be reached.
     UNREACHABLE = RDMA_CM_EVENT_UNREACHABLE, "failed: the peer is unreachable or does not answer";
-    /// The peer, or its connection manager when nobody listens, rejected the request.
     REJECTED = RDMA_CM_EVENT_REJECTED, "was rejected by the peer, or nobody listens there";
-    /// The connection is established.
     ESTABLISHED = RDMA_CM_EVENT_ESTABLISHED, "is established";
     /// The connection was closed by either side.
     DISCONNECTED = RDMA_CM_EVENT_DISCONNECTED, "was closed";
@@ -177,43 +154,27 @@ AsyncEventKind: u32, "unknown event" {
     CQ_ERR = IBV_EVENT_CQ_ERR, "a completion queue failed";
     /// A queue pair failed and is in its error state.
     QP_FATAL = IBV_EVENT_QP_FATAL, "a queue pair failed";
-    /// The peer sent an invalid request.
     QP_REQ_ERR = IBV_EVENT_QP_REQ_ERR, "the peer sent an invalid request";
-    /// The peer asked for what it has no right to.
     QP_ACCESS_ERR = IBV_EVENT_QP_ACCESS_ERR, "the peer asked for what it has no right to";
-    /// The first data arrived on a queue pair before its connection was established.
     COMM_EST = IBV_EVENT_COMM_EST, "data arrived before the connection was established";
-    /// A send queue was drained.
     SQ_DRAINED = IBV_EVENT_SQ_DRAINED, "a send queue was drained";
-    /// A connection migrated to its alternate path.
     PATH_MIG = IBV_EVENT_PATH_MIG, "a connection migrated to its alternate path";
-    /// A migration failed.
     PATH_MIG_ERR = IBV_EVENT_PATH_MIG_ERR, "a connection could not migrate";
     /// The device failed and must be closed.
     DEVICE_FATAL = IBV_EVENT_DEVICE_FATAL, "the device failed";
-    /// The link is up.
     PORT_ACTIVE = IBV_EVENT_PORT_ACTIVE, "the link is up";
-    /// The link is down.
     PORT_ERR = IBV_EVENT_PORT_ERR, "the link is down";
-    /// A local identifier changed.
     LID_CHANGE = IBV_EVENT_LID_CHANGE, "a local identifier changed";
-    /// A partition key changed.
     PKEY_CHANGE = IBV_EVENT_PKEY_CHANGE, "a partition key changed";
-    /// The subnet manager changed.
     SM_CHANGE = IBV_EVENT_SM_CHANGE, "the subnet manager changed";
-    /// A shared receive queue failed.
     SRQ_ERR = IBV_EVENT_SRQ_ERR, "a shared receive queue failed";
     /// A shared receive queue runs low (see [`Srq::arm_limit`](crate::Srq::arm_limit)).
     SRQ_LIMIT_REACHED = IBV_EVENT_SRQ_LIMIT_REACHED, "a shared receive queue runs low";
     /// A queue pair in its error state took its last receive from its shared receive queue.
     QP_LAST_WQE_REACHED = IBV_EVENT_QP_LAST_WQE_REACHED, "a queue pair took its last shared receive";
-    /// The subnet manager asks clients to register again.
     CLIENT_REREGISTER = IBV_EVENT_CLIENT_REREGISTER, "clients must register again";
-    /// An address of the port changed.
     GID_CHANGE = IBV_EVENT_GID_CHANGE, "an address of the port changed";
-    /// A work queue failed.
     WQ_FATAL = IBV_EVENT_WQ_FATAL, "a work queue failed";
-    /// The speed of the link changed.
     DEVICE_SPEED_CHANGE = IBV_EVENT_DEVICE_SPEED_CHANGE, "the speed of the link changed";
 });
 
