@@ -5,7 +5,8 @@ pub mod cm;
 pub mod cq;
 mod error;
 pub mod log_limit;
-mod mr;
+pub mod mr;
+mod numbers;
 mod peer;
 pub mod peer_cfg;
 mod peer_events;
@@ -16,26 +17,28 @@ mod verbs;
 mod wait;
 
 pub use cm::{
-    CmEventKind, ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg,
-    Fired, FlushMethod, devices,
+    ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Fired,
+    FlushMethod, devices,
 };
-pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
-pub use error::{Error, Result, code};
+pub use cq::{Completion, Cq, Ready, Wait};
+pub use error::{Call, Error, Result, code};
 pub use mr::{
     Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
     OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
+pub use numbers::{AsyncEventKind, CmEventKind, Transport, WcOpcode, WcStatus};
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
 pub use peer_events::AsyncEvents;
 pub use post::{Post, Signal};
+/// The bindings of libibverbs and librdmacm that this crate is built on.
+pub use rdma_sys as sys;
 pub use srq::{Srq, SrqCfg};
 #[doc(hidden)]
 pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{
-    AsyncEvent, AsyncEventKind, AsyncSubject, Batch, Capabilities, DeviceInfo, OdpCapabilities,
-    RecvBatch, Transport,
+    AsyncEvent, AsyncSubject, Batch, Capabilities, DeviceInfo, OdpCapabilities, RecvBatch,
 };
 pub use wait::Waker;

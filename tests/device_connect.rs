@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::*;
 use rpma::{
-    CmEventKind, ConnCfg, ConnEventKind, ConnRequest, Connection, Error, LocalSlice, PeerCfg,
+    Call, CmEventKind, ConnCfg, ConnEventKind, ConnRequest, Connection, Error, LocalSlice, PeerCfg,
     Signal, Srq, SrqCfg, WcStatus,
 };
 
@@ -215,7 +215,7 @@ fn requests_that_cannot_be_served_are_rejected() {
             matches!(
                 err,
                 Error::Provider {
-                    call: "rdma_accept",
+                    call: Call::RdmaAccept,
                     ..
                 }
             ),

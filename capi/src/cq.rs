@@ -32,7 +32,7 @@ pub(crate) fn news<T>(waited: rpma::Result<Option<T>>) -> Outcome<T> {
         Ok(Some(news)) => Ok(news),
         Ok(None) => Err(NO_COMPLETION),
         Err(Error::Provider {
-            call: "ibv_get_cq_event",
+            call: rpma::Call::IbvGetCqEvent,
             source,
         }) if source.raw_os_error() == Some(libc::EINTR) => Err(NO_COMPLETION),
         Err(err) => Err(err.into()),

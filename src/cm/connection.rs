@@ -9,14 +9,11 @@ use std::{
 };
 
 use super::{
-    conn_cfg::ConnCfg,
-    event::{CmEventKind, ConnEvent},
-    parts::Parts,
-    raw::RawEvent,
-    request::ConnRequest,
+    conn_cfg::ConnCfg, event::ConnEvent, parts::Parts, raw::RawEvent, request::ConnRequest,
 };
 use crate::{
-    Cq, Error, Peer, PeerCfg, Result, Srq,
+    Call, Cq, Error, Peer, PeerCfg, Result, Srq,
+    numbers::CmEventKind,
     verbs::Qp,
     wait::{Until, Waker, set_nonblocking},
 };
@@ -93,7 +90,7 @@ impl Connection {
 
     fn established_by(&self, until: Until, timeout: Duration) -> Result<()> {
         let timed_out = || Error::TimedOut {
-            call: "establishing the connection",
+            call: Call::Establishment,
             after: timeout,
         };
         loop {

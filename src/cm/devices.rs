@@ -4,7 +4,7 @@ use rdma_sys as ffi;
 
 use super::raw::{bound_context, resolved_context};
 use crate::{
-    DeviceInfo, Error, Peer, Result,
+    Call, DeviceInfo, Error, Peer, Result,
     verbs::{Context, last_errno},
 };
 
@@ -29,7 +29,7 @@ impl DeviceList {
                 list,
                 len: len.max(0) as usize,
             }),
-            None => Err(Error::provider("rdma_get_devices", last_errno())),
+            None => Err(Error::provider(Call::RdmaGetDevices, last_errno())),
         }
     }
 
@@ -105,7 +105,7 @@ impl RawContext {
         let list = DeviceList::open()?;
         let raw = context.as_ptr();
         if !list.contexts().contains(&raw) {
-            return Err(Error::provider("rdma_get_devices", libc::ENODEV));
+            return Err(Error::provider(Call::RdmaGetDevices, libc::ENODEV));
         }
         Ok(RawContext { raw, _list: list })
     }

@@ -7,12 +7,13 @@ use std::{
 use super::{
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, ConnEvent},
+    event::ConnEvent,
     raw::{Address, EventChannel, Id, RawEvent, resolve},
     request::ConnRequest,
 };
 use crate::{
     Error, Peer, Result,
+    numbers::CmEventKind,
     wait::{Until, Waker, set_nonblocking},
 };
 

@@ -1,70 +1,7 @@
 use std::fmt;
 
-use rdma_sys as ffi;
-
-use super::raw::{RawEvent, event_name};
-
-/// An event of the connection manager: a number of its own, with names for those that are known (`rdma_get_cm_event(3)`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "rdma_cm_event_type")]
-pub struct CmEventKind(u32);
-
-crate::verbs::numbers!(CmEventKind {
-    /// The address was resolved.
-    ADDR_RESOLVED = RDMA_CM_EVENT_ADDR_RESOLVED;
-    /// The address could not be resolved.
-    ADDR_ERROR = RDMA_CM_EVENT_ADDR_ERROR;
-    /// The route was resolved.
-    ROUTE_RESOLVED = RDMA_CM_EVENT_ROUTE_RESOLVED;
-    /// The route could not be resolved.
-    ROUTE_ERROR = RDMA_CM_EVENT_ROUTE_ERROR;
-    /// A peer asks for a connection.
-    CONNECT_REQUEST = RDMA_CM_EVENT_CONNECT_REQUEST;
-    /// A peer answered; the connection is not established yet.
-    CONNECT_RESPONSE = RDMA_CM_EVENT_CONNECT_RESPONSE;
-    /// The connection failed while it was being established.
-    CONNECT_ERROR = RDMA_CM_EVENT_CONNECT_ERROR;
-    /// The peer did not answer or cannot be reached.
-    UNREACHABLE = RDMA_CM_EVENT_UNREACHABLE;
-    /// The peer, or its connection manager when nobody listens, rejected the request.
-    REJECTED = RDMA_CM_EVENT_REJECTED;
-    /// The connection is established.
-    ESTABLISHED = RDMA_CM_EVENT_ESTABLISHED;
-    /// The connection was closed by either side.
-    DISCONNECTED = RDMA_CM_EVENT_DISCONNECTED;
-    /// The device is gone.
-    DEVICE_REMOVAL = RDMA_CM_EVENT_DEVICE_REMOVAL;
-    /// A multicast group was joined (never seen here).
-    MULTICAST_JOIN = RDMA_CM_EVENT_MULTICAST_JOIN;
-    /// Joining a multicast group failed (never seen here).
-    MULTICAST_ERROR = RDMA_CM_EVENT_MULTICAST_ERROR;
-    /// The network interface of the connection changed its address.
-    ADDR_CHANGE = RDMA_CM_EVENT_ADDR_CHANGE;
-    /// The queue pair of a closed connection has left its time-wait state.
-    TIMEWAIT_EXIT = RDMA_CM_EVENT_TIMEWAIT_EXIT;
-});
-
-impl fmt::Display for CmEventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match *self {
-            Self::ADDR_ERROR => "failed: the address cannot be resolved",
-            Self::ROUTE_ERROR => "failed: the route cannot be resolved",
-            Self::CONNECT_ERROR => "failed while it was being established",
-            Self::UNREACHABLE => "failed: the peer is unreachable or does not answer",
-            Self::REJECTED => "was rejected by the peer, or nobody listens there",
-            Self::ESTABLISHED => "is established",
-            Self::DISCONNECTED => "was closed",
-            Self::DEVICE_REMOVAL => "lost its device",
-            Self::ADDR_CHANGE => "changed its address",
-            Self::TIMEWAIT_EXIT => "was closed (time-wait is over)",
-            _ => match event_name(self.as_raw()) {
-                Some(name) => return write!(f, "gave the event {}", name.to_string_lossy()),
-                None => return write!(f, "gave the unknown event {}", self.as_raw()),
-            },
-        };
-        f.write_str(text)
-    }
-}
+use super::raw::RawEvent;
+use crate::numbers::CmEventKind;
 
 /// What happened to a connection, in librpma's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

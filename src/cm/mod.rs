@@ -22,6 +22,8 @@ pub use connection::{Connection, Fired};
 pub(crate) use devices::context_by_name;
 pub use devices::{RawContext, devices};
 pub use endpoint::{Endpoint, EndpointCfg};
-pub use event::{CmEventKind, ConnEvent, ConnEventKind};
+pub use event::{ConnEvent, ConnEventKind};
 pub(crate) use raw::{Address, bound_context, resolved_context};
 pub use request::ConnRequest;
+
+pub use crate::numbers::CmEventKind;

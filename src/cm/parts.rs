@@ -6,7 +6,7 @@ use rdma_sys as ffi;
 
 use super::{conn_cfg::ConnCfg, raw::Id};
 use crate::{
-    Cq, Error, LocalRegion, Peer, Result, Srq,
+    Call, Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
     verbs::{
         Qp, SHORT, Workarounds,
@@ -168,7 +168,7 @@ impl Queues {
             id.destroy_qp();
             (sends, receives) = (full, granted);
         }
-        Err(Error::provider("rdma_create_qp_ex", libc::EIO))
+        Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO))
     }
 }
 

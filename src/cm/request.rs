@@ -3,11 +3,13 @@ use std::time::Duration;
 use super::{
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, ConnEvent},
+    event::ConnEvent,
     parts::Parts,
     raw::{Address, ConnParam, EventChannel, Id, resolve},
 };
-use crate::{Error, Peer, RecvBatch, Result, mr::LocalSlice, wait::Until};
+use crate::{
+    Call, Error, Peer, RecvBatch, Result, mr::LocalSlice, numbers::CmEventKind, wait::Until,
+};
 
 /// A connection that is not made yet: one that this side asks for ([`ConnRequest::new`]), or one that a peer asks for
 /// ([`Endpoint::next_request`](crate::Endpoint::next_request)).
@@ -287,7 +289,7 @@ fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> R
         .source()
         .filter(|source| source.family() == address.family());
     let timed_out = || Error::TimedOut {
-        call: "address and route resolution",
+        call: Call::AddressAndRouteResolution,
         after: cfg.timeout,
     };
     id.resolve_addr(source, address, deadline.left_or(FOREVER))?;

@@ -15,11 +15,14 @@ pub(crate) use channel::{ChannelTurn, CompletionChannel};
 
 pub use take::Wait;
 
-pub use crate::verbs::{Completion, WcOpcode, WcStatus};
 use crate::{
     Error, Result,
     verbs::{Context, RawCq},
     wait::{Until, Waker, set_nonblocking},
+};
+pub use crate::{
+    numbers::{WcOpcode, WcStatus},
+    verbs::Completion,
 };
 
 /// A completion queue: where the outcome of operations and receives is taken from.

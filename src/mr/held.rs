@@ -81,7 +81,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::mr::StableBytes;
+    use crate::{error::Call, mr::StableBytes};
 
     /// Counts deregistrations, and refuses the first few.
     struct Fake {
@@ -99,7 +99,7 @@ mod tests {
             );
             if self.refusals > 0 {
                 self.refusals -= 1;
-                let error = Error::provider("ibv_dereg_mr", libc::EBUSY);
+                let error = Error::provider(Call::IbvDeregMr, libc::EBUSY);
                 return Err(Refused::new(self, error));
             }
             self.deregistered.fetch_add(1, Relaxed);

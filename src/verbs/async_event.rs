@@ -1,9 +1,9 @@
-use std::{fmt, mem::MaybeUninit};
+use std::mem::MaybeUninit;
 
 use rdma_sys as ffi;
 
 use super::{Context, nothing_yet};
-use crate::Result;
+use crate::{Call, Result, numbers::AsyncEventKind};
 
 impl Context {
     /// Takes and acknowledges the next asynchronous event of the device, where there is one
@@ -13,7 +13,7 @@ impl Context {
         // SAFETY: the context is open and `event` is ours.
         let ret = unsafe { ffi::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) };
         if ret != 0 {
-            return nothing_yet("ibv_get_async_event");
+            return nothing_yet(Call::IbvGetAsyncEvent);
         }
         // SAFETY: the call succeeded, so the event is whole; the queues that it names live until it
         // is acknowledged.
@@ -64,7 +64,7 @@ impl AsyncEvent {
     /// # Safety
     /// `raw` must be an event that the library filled and that was not acknowledged.
     unsafe fn read(raw: &ffi::ibv_async_event) -> Self {
-        let kind = AsyncEventKind(raw.event_type);
+        let kind = AsyncEventKind::from_raw(raw.event_type);
         let subject = match kind {
             AsyncEventKind::CQ_ERR => AsyncSubject::CompletionQueue,
             AsyncEventKind::QP_FATAL
@@ -96,68 +96,5 @@ impl AsyncEvent {
             _ => AsyncSubject::Unknown,
         };
         AsyncEvent { kind, subject }
-    }
-}
-
-/// The kind of an asynchronous event: a number of the device's, with names for those that are known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "ibv_event_type")]
-pub struct AsyncEventKind(u32);
-
-super::wc::numbers!(AsyncEventKind {
-    /// A completion queue overran or failed: the queue pairs on it fail too.
-    CQ_ERR = IBV_EVENT_CQ_ERR;
-    /// A queue pair failed and is in its error state.
-    QP_FATAL = IBV_EVENT_QP_FATAL;
-    /// The peer sent a request that is none.
-    QP_REQ_ERR = IBV_EVENT_QP_REQ_ERR;
-    /// The peer asked for what it has no right to.
-    QP_ACCESS_ERR = IBV_EVENT_QP_ACCESS_ERR;
-    /// The first data arrived on a queue pair before its connection was established.
-    COMM_EST = IBV_EVENT_COMM_EST;
-    /// A send queue was drained.
-    SQ_DRAINED = IBV_EVENT_SQ_DRAINED;
-    /// A connection migrated to its alternate path.
-    PATH_MIG = IBV_EVENT_PATH_MIG;
-    /// A migration failed.
-    PATH_MIG_ERR = IBV_EVENT_PATH_MIG_ERR;
-    /// The device failed and must be closed.
-    DEVICE_FATAL = IBV_EVENT_DEVICE_FATAL;
-    /// The link is up.
-    PORT_ACTIVE = IBV_EVENT_PORT_ACTIVE;
-    /// The link is down.
-    PORT_ERR = IBV_EVENT_PORT_ERR;
-    /// A local identifier changed.
-    LID_CHANGE = IBV_EVENT_LID_CHANGE;
-    /// A partition key changed.
-    PKEY_CHANGE = IBV_EVENT_PKEY_CHANGE;
-    /// The subnet manager changed.
-    SM_CHANGE = IBV_EVENT_SM_CHANGE;
-    /// A shared receive queue failed.
-    SRQ_ERR = IBV_EVENT_SRQ_ERR;
-    /// A shared receive queue runs low (see [`Srq::arm_limit`](crate::Srq::arm_limit)).
-    SRQ_LIMIT_REACHED = IBV_EVENT_SRQ_LIMIT_REACHED;
-    /// A queue pair in its error state took its last receive from its shared receive queue.
-    QP_LAST_WQE_REACHED = IBV_EVENT_QP_LAST_WQE_REACHED;
-    /// The subnet manager asks clients to register again.
-    CLIENT_REREGISTER = IBV_EVENT_CLIENT_REREGISTER;
-    /// An address of the port changed.
-    GID_CHANGE = IBV_EVENT_GID_CHANGE;
-    /// A work queue failed.
-    WQ_FATAL = IBV_EVENT_WQ_FATAL;
-    /// The speed of the link changed.
-    DEVICE_SPEED_CHANGE = IBV_EVENT_DEVICE_SPEED_CHANGE;
-});
-
-impl fmt::Display for AsyncEventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: the function takes any number and gives a static string, or null.
-        let text = unsafe { ffi::ibv_event_type_str(self.0 as _) };
-        if text.is_null() {
-            return write!(f, "unknown event {}", self.0);
-        }
-        // SAFETY: it is a static, NUL-terminated string.
-        let text = unsafe { std::ffi::CStr::from_ptr(text) };
-        f.write_str(&text.to_string_lossy())
     }
 }

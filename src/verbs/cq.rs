@@ -8,7 +8,7 @@ use rdma_sys as ffi;
 
 use super::workarounds::{Failed, poll_without_first_parts};
 use super::{Completion, Context, acks::Acks, check, check_ptr, nothing_yet};
-use crate::{Error, Result, wait::set_nonblocking};
+use crate::{Call, Error, Result, wait::set_nonblocking};
 
 /// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news. It is in
 /// non-blocking mode.
@@ -37,7 +37,7 @@ impl RawChannel {
         // SAFETY: the context is open.
         let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
         let channel = RawChannel {
-            raw: check_ptr("ibv_create_comp_channel", raw)?,
+            raw: check_ptr(Call::IbvCreateCompChannel, raw)?,
             _context: context.clone(),
         };
         set_nonblocking(channel.as_fd(), true)?;
@@ -54,8 +54,8 @@ impl RawChannel {
         let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
         match (ret, NonNull::new(cq)) {
             (0, Some(cq)) => Ok(Some(CqId(cq))),
-            (0, None) => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
-            _ => nothing_yet("ibv_get_cq_event"),
+            (0, None) => Err(Error::provider(Call::IbvGetCqEvent, libc::EIO)),
+            _ => nothing_yet(Call::IbvGetCqEvent),
         }
     }
 
@@ -77,7 +77,7 @@ impl Drop for RawChannel {
     fn drop(&mut self) {
         // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        crate::log_limit::log_failure(check("ibv_destroy_comp_channel", ret));
+        crate::log_limit::log_failure(check(Call::IbvDestroyCompChannel, ret));
     }
 }
 
@@ -122,7 +122,7 @@ impl RawCq {
                 comp_vector,
             )
         };
-        let raw = check_ptr("ibv_create_cq", raw)?;
+        let raw = check_ptr(Call::IbvCreateCq, raw)?;
         let mut cq = RawCq {
             raw,
             poll_cq: no_poll_cq,
@@ -187,7 +187,7 @@ impl RawCq {
     pub(crate) fn arm(&self, solicited_only: bool) -> Result<()> {
         // SAFETY: the CQ is alive.
         let ret = unsafe { ffi::ibv_req_notify_cq(self.raw.as_ptr(), i32::from(solicited_only)) };
-        check("ibv_req_notify_cq", ret)
+        check(Call::IbvReqNotifyCq, ret)
     }
 
     /// Counts one event that was taken from the channel; they are acknowledged in groups.
@@ -207,7 +207,7 @@ impl Drop for RawCq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
-        crate::log_limit::log_failure(check("ibv_destroy_cq", ret));
+        crate::log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }
 }
 
@@ -224,5 +224,5 @@ pub(crate) fn poll_failed(ret: i32) -> Error {
     } else {
         libc::EIO
     };
-    Error::provider("ibv_poll_cq", errno)
+    Error::provider(Call::IbvPollCq, errno)
 }

@@ -3,40 +3,7 @@ use std::mem::MaybeUninit;
 use rdma_sys as ffi;
 
 use super::{Context, check};
-use crate::Result;
-
-/// What carries a device's RDMA traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Transport(i32);
-
-impl Transport {
-    /// InfiniBand and RoCE (Soft-RoCE among them).
-    #[doc(alias = "IBV_TRANSPORT_IB")]
-    pub const IB: Self = Transport(ffi::IBV_TRANSPORT_IB);
-    /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no atomics and no flush.
-    #[doc(alias = "IBV_TRANSPORT_IWARP")]
-    pub const IWARP: Self = Transport(ffi::IBV_TRANSPORT_IWARP);
-
-    /// The number that libibverbs uses.
-    pub fn as_raw(self) -> i32 {
-        self.0
-    }
-
-    /// Is it iWARP?
-    pub fn is_iwarp(self) -> bool {
-        self == Self::IWARP
-    }
-}
-
-impl std::fmt::Debug for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::IB => f.write_str("IB"),
-            Self::IWARP => f.write_str("IWARP"),
-            Transport(other) => write!(f, "Transport({other})"),
-        }
-    }
-}
+use crate::{Call, Result, numbers::Transport};
 
 /// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,7 +118,7 @@ impl Capabilities {
 
 impl Context {
     pub(crate) fn transport(&self) -> Transport {
-        Transport(self.transport_type())
+        Transport::from_raw(self.transport_type())
     }
 
     pub(crate) fn info(&self) -> DeviceInfo {
@@ -165,7 +132,7 @@ impl Context {
     pub(crate) fn max_message_size(&self, port: u8) -> Result<u64> {
         let mut attr = ffi::ibv_port_attr::default();
         // SAFETY: the context is open and `attr` is a whole port attribute.
-        check("ibv_query_port", unsafe {
+        check(Call::IbvQueryPort, unsafe {
             ffi::ibv_query_port(self.as_ptr(), port, &mut attr)
         })?;
         Ok(u64::from(attr.max_msg_sz))
@@ -176,7 +143,7 @@ impl Context {
         // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value of it.
         let attr = unsafe {
             check(
-                "ibv_query_device_ex",
+                Call::IbvQueryDeviceEx,
                 ffi::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attr.as_mut_ptr()),
             )?;
             attr.assume_init()

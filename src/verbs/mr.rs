@@ -3,7 +3,7 @@ use std::{mem::ManuallyDrop, ptr::NonNull, sync::Arc};
 use rdma_sys as ffi;
 
 use super::{Pd, check, check_ptr};
-use crate::{Error, Memory, Result};
+use crate::{Call, Error, Memory, Result};
 
 /// A memory registration (`ibv_reg_mr(3)`). Dropping it deregisters.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Mr {
         // SAFETY: the domain is alive; the caller answers for the memory; a range that is not mapped is refused by the kernel.
         let raw =
             unsafe { ffi::ibv_reg_mr(pd.as_ptr(), address.cast(), len, access as std::ffi::c_int) };
-        let raw = check_ptr("ibv_reg_mr", raw)?;
+        let raw = check_ptr(Call::IbvRegMr, raw)?;
         Ok(Mr {
             raw,
             pd: pd.clone(),
@@ -96,7 +96,7 @@ impl Mr {
                 access as std::ffi::c_int,
             )
         };
-        let raw = check_ptr("ibv_reg_dmabuf_mr", raw)?;
+        let raw = check_ptr(Call::IbvRegDmabufMr, raw)?;
         Ok(Mr {
             raw,
             pd: pd.clone(),
@@ -132,7 +132,7 @@ impl Mr {
         };
         // SAFETY: the domain is alive, the list has one element.
         let ret = unsafe { ffi::ibv_advise_mr(self.pd.as_ptr(), advice as _, flags, &mut sge, 1) };
-        check("ibv_advise_mr", ret)
+        check(Call::IbvAdviseMr, ret)
     }
 
     pub(crate) fn deregister(self) -> Result<(), Refused<Self>> {
@@ -149,7 +149,7 @@ impl Mr {
 
     fn dereg(&mut self) -> Result<()> {
         // SAFETY: the registration is alive; on failure it stays so, on success the callers never touch it again.
-        check("ibv_dereg_mr", unsafe {
+        check(Call::IbvDeregMr, unsafe {
             ffi::ibv_dereg_mr(self.raw.as_ptr())
         })
     }

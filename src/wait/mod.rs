@@ -25,7 +25,7 @@ use nix::{
 use turns::Turns;
 use wakeups::Wakeups;
 
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// Ends waits of other threads: of one queue, one connection's events, one endpoint, or one device's
 /// events. It needs no ownership of what is waited on, and may outlive it.
@@ -41,7 +41,7 @@ impl Waker {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         match EventFd::from_value_and_flags(0, flags) {
             Ok(eventfd) => Ok(Waker(Arc::new(eventfd))),
-            Err(errno) => Err(Error::provider("eventfd", errno as i32)),
+            Err(errno) => Err(Error::provider(Call::Eventfd, errno as i32)),
         }
     }
 
@@ -277,7 +277,7 @@ fn readable<'w>(fd: BorrowedFd<'_>, waker: Option<&'w Waker>, until: Until) -> R
             }
             Ok(_) => return Ok(Seen::Fd),
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::provider("poll", errno as i32)),
+            Err(errno) => return Err(Error::provider(Call::Poll, errno as i32)),
         }
     }
 }
@@ -289,7 +289,7 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, yes: bool) -> Result<()> {
     wanted.set(OFlag::O_NONBLOCK, yes);
     if wanted != before {
         fcntl(fd, FcntlArg::F_SETFL(wanted))
-            .map_err(|errno| Error::provider("fcntl", errno as i32))?;
+            .map_err(|errno| Error::provider(Call::Fcntl, errno as i32))?;
     }
     Ok(())
 }
@@ -297,6 +297,6 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, yes: bool) -> Result<()> {
 fn flags(fd: BorrowedFd<'_>) -> Result<OFlag> {
     match fcntl(fd, FcntlArg::F_GETFL) {
         Ok(flags) => Ok(OFlag::from_bits_retain(flags)),
-        Err(errno) => Err(Error::provider("fcntl", errno as i32)),
+        Err(errno) => Err(Error::provider(Call::Fcntl, errno as i32)),
     }
 }

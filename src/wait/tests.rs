@@ -12,7 +12,10 @@ fn read_one(mut reader: &UnixStream) -> Result<Option<u8>> {
     match reader.read(&mut byte) {
         Ok(_) => Ok(Some(byte[0])),
         Err(err) if err.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
-        Err(err) => Err(Error::provider("read", err.raw_os_error().unwrap_or(0))),
+        Err(err) => Err(Error::provider(
+            crate::Call::Poll,
+            err.raw_os_error().unwrap_or(0),
+        )),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use rdma_sys as ffi;
 use rpma::{
-    Completion, Error, WcOpcode, WcStatus,
+    Call, Completion, Error, WcOpcode, WcStatus,
     efa::{CompletionEx, Cq, CqOptions, Device, ExternalMemory},
 };
 
@@ -206,7 +206,7 @@ fn a_refused_creation_leaves_nothing_behind() {
         matches!(
             err,
             Error::OutOfMemory {
-                call: "efadv_create_cq",
+                call: Call::EfadvCreateCq,
                 ..
             }
         ),

@@ -61,8 +61,8 @@ impl Link {
             board.add(Count::NothingCame, 1);
             return Err(End::Broken);
         };
-        if let Err(status) = wc.ok() {
-            board.completion(status);
+        if !wc.is_success() {
+            board.completion(wc.status());
             return Err(End::Broken);
         }
         if wc.wr_id() != number {

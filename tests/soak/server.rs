@@ -358,7 +358,7 @@ impl Client {
                 // How long the device asks is bounded; where it is not, silence ends it.
                 if let Some(wc) = self.conn.cq().poll_one()? {
                     board.completion(wc.status());
-                    wc.ok().map_err(|status| status.to_string())?;
+                    wc.ok()?;
                     self.asked = None;
                 }
             }

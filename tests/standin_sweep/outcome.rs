@@ -61,7 +61,9 @@ fn names(err: &Error, call: &str, errno: i32) -> bool {
             | Error::OutOfMemory { call: named, .. }
             | Error::QueueFull { call: named, .. }
             | Error::PartlyPosted { call: named, .. }
-            | Error::Again { call: named } => *named == call || aliases(call).contains(named),
+            | Error::Again { call: named } => {
+                named.as_str() == call || aliases(call).contains(&named.as_str())
+            }
             Error::NoDevice { .. } => matches!(
                 call,
                 "rdma_bind_addr" | "rdma_resolve_addr" | "rdma_get_devices"

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::Id;
-use crate::{Error, Result, verbs::Context};
+use crate::{Call, Error, Result, verbs::Context};
 
 /// A socket address as the C interfaces take it.
 #[derive(Clone, Copy)]
@@ -205,15 +205,15 @@ fn first_context(
     }
     Err(match last {
         Some(Error::Provider {
-            call: "rdma_bind_addr" | "rdma_resolve_addr" | "rdma_cm_id",
+            call: Call::RdmaBindAddr | Call::RdmaResolveAddr,
             source,
         }) => Error::NoDevice {
             address: node.to_owned(),
             source,
         },
-        // The library finds no device at all on this machine.
+        // The address has no device, or the library finds none at all on this machine.
         Some(Error::Provider {
-            call: "rdma_create_id",
+            call: Call::RdmaCreateId,
             source,
         }) if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
             Error::NoDevice {

@@ -8,7 +8,7 @@ use rdma_sys as ffi;
 
 use super::RawEvent;
 use crate::{
-    Error, Result,
+    Call, Error, Result,
     verbs::{check_ptr, nothing_yet},
     wait::{Gate, Until, set_nonblocking},
 };
@@ -31,7 +31,7 @@ impl EventChannel {
     pub(crate) fn create() -> Result<Arc<Self>> {
         // SAFETY: the function needs nothing.
         let raw = unsafe { ffi::rdma_create_event_channel() };
-        let raw = check_ptr("rdma_create_event_channel", raw)?;
+        let raw = check_ptr(Call::RdmaCreateEventChannel, raw)?;
         let channel = EventChannel {
             raw,
             gate: Gate::new(),
@@ -62,8 +62,8 @@ impl EventChannel {
         match (ret, NonNull::new(event)) {
             // SAFETY: the event was just taken.
             (0, Some(event)) => Ok(Some(unsafe { RawEvent::new(event) })),
-            (0, None) => Err(Error::provider("rdma_get_cm_event", libc::EIO)),
-            _ => nothing_yet("rdma_get_cm_event"),
+            (0, None) => Err(Error::provider(Call::RdmaGetCmEvent, libc::EIO)),
+            _ => nothing_yet(Call::RdmaGetCmEvent),
         }
     }
 }

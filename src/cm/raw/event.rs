@@ -1,13 +1,9 @@
-use std::{
-    ffi::{CStr, c_int},
-    ptr::NonNull,
-    sync::Arc,
-};
+use std::{ffi::c_int, ptr::NonNull, sync::Arc};
 
 use rdma_sys as ffi;
 
 use super::{EventChannel, Id};
-use crate::{Error, Result, verbs::check};
+use crate::{Call, Error, Result, verbs::check};
 
 /// An event taken from a channel. Dropping it acknowledges it.
 pub(crate) struct RawEvent(NonNull<ffi::rdma_cm_event>);
@@ -68,7 +64,7 @@ impl RawEvent {
             _ => None,
         };
         drop(self);
-        let id = id.ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
+        let id = id.ok_or_else(|| Error::provider(Call::RdmaGetCmEvent, libc::EIO))?;
         // SAFETY: a connect request brings a new id (rdma_get_cm_event(3)), which is this taker's,
         // since each event is taken once and used up here.
         Ok(unsafe { Id::of_request(id, channel.clone()) })
@@ -79,14 +75,6 @@ impl Drop for RawEvent {
     fn drop(&mut self) {
         // SAFETY: the event was not acknowledged before.
         let ret = unsafe { ffi::rdma_ack_cm_event(self.0.as_ptr()) };
-        crate::log_limit::log_failure(check("rdma_ack_cm_event", ret));
+        crate::log_limit::log_failure(check(Call::RdmaAckCmEvent, ret));
     }
-}
-
-/// librdmacm's name of an event.
-pub(crate) fn event_name(kind: u32) -> Option<&'static CStr> {
-    // SAFETY: the function takes any number and gives a static string, or null.
-    let name = NonNull::new(unsafe { ffi::rdma_event_str(kind as _) }.cast_mut())?;
-    // SAFETY: it is a static, NUL-terminated string.
-    Some(unsafe { CStr::from_ptr(name.as_ptr()) })
 }

@@ -14,5 +14,5 @@ mod id;
 
 pub(crate) use addr::{Address, bound_context, resolve, resolved_context};
 pub(crate) use channel::EventChannel;
-pub(crate) use event::{RawEvent, event_name};
+pub(crate) use event::RawEvent;
 pub(crate) use id::{ConnParam, Id};

@@ -27,6 +27,7 @@ use super::{
     persist::Medium,
 };
 use crate::{
+    Call,
     error::{Error, Result},
     log_limit::log_error,
     mr::range,
@@ -98,7 +99,7 @@ impl Memory {
             .create_new(true)
             .mode(0o600)
             .open(path)
-            .map_err(failed("open"))?;
+            .map_err(failed(Call::Open))?;
         let memory = allocate(&file, path, len).and_then(|()| Source::of(file, true)?.map(None));
         if memory.is_err() {
             if let Err(error) = fs::remove_file(path) {
@@ -115,14 +116,14 @@ impl Memory {
 fn allocate(file: &File, path: &Path, len: usize) -> Result<()> {
     let size = off_t::try_from(len).map_err(|_| Error::invalid("len", "longer than a file"))?;
     posix_fallocate(file.as_fd(), 0, size)
-        .map_err(|errno| Error::provider("posix_fallocate", errno as i32))?;
-    file.sync_all().map_err(failed("fsync"))?;
+        .map_err(|errno| Error::provider(Call::PosixFallocate, errno as i32))?;
+    file.sync_all().map_err(failed(Call::Fsync))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = File::open(folder).map_err(failed("open"))?;
-    folder.sync_all().map_err(failed("fsync"))
+    let folder = File::open(folder).map_err(failed(Call::Open))?;
+    folder.sync_all().map_err(failed(Call::Fsync))
 }
 
 /// What can be mapped, and by which rules.
@@ -141,12 +142,12 @@ impl Source {
             .read(true)
             .write(writable)
             .open(path)
-            .map_err(failed("open"))?;
+            .map_err(failed(Call::Open))?;
         Source::of(file, writable)
     }
 
     fn of(file: File, writable: bool) -> Result<Source> {
-        let metadata = file.metadata().map_err(failed("fstat"))?;
+        let metadata = file.metadata().map_err(failed(Call::Fstat))?;
         if metadata.is_file() {
             let unit = file_unit(&file)?;
             return Ok(Source {
@@ -217,13 +218,13 @@ fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
         match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, size) {
             Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(()),
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::provider("fallocate", errno as i32)),
+            Err(errno) => return Err(Error::provider(Call::Fallocate, errno as i32)),
         }
     }
 }
 
 fn file_unit(file: &File) -> Result<usize> {
-    let statfs = fstatfs(file).map_err(|errno| Error::provider("fstatfs", errno as i32))?;
+    let statfs = fstatfs(file).map_err(|errno| Error::provider(Call::Fstatfs, errno as i32))?;
     let huge = statfs.filesystem_type() == HUGETLBFS_MAGIC;
     // On hugetlbfs the block is the huge page.
     let block = usize::try_from(statfs.block_size()).ok();
@@ -258,6 +259,6 @@ fn not_mappable() -> Error {
     )
 }
 
-fn failed(call: &'static str) -> impl Fn(io::Error) -> Error {
+fn failed(call: Call) -> impl Fn(io::Error) -> Error {
     move |source| Error::Provider { call, source }
 }

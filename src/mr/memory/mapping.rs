@@ -18,6 +18,7 @@ use nix::{
 
 use super::{Backing, Memory, check_len};
 use crate::{
+    Call,
     error::{Error, Result},
     log_limit::log_error,
 };
@@ -49,7 +50,7 @@ impl Memory {
     /// [`Error::InvalidArgument`] for `len` 0; [`Error::OutOfMemory`].
     pub fn anonymous(len: usize) -> Result<Memory> {
         let flags = MapFlags::MAP_PRIVATE;
-        let mapping = Mapping::anonymous("mmap", len, page_size(), flags)?;
+        let mapping = Mapping::anonymous(Call::Mmap, len, page_size(), flags)?;
         Memory::new(mapping.base, len, true, Backing::Anonymous(mapping))
     }
 
@@ -65,8 +66,8 @@ impl Memory {
     /// [`Error::InvalidArgument`] for `len` 0; [`Error::Provider`] when the machine has no pages of this size.
     pub fn huge(len: usize, page: HugePage) -> Result<Memory> {
         let (call, size) = match page {
-            HugePage::Size2M => ("mmap(MAP_HUGETLB, 2 MiB)", MapFlags::MAP_HUGE_2MB),
-            HugePage::Size1G => ("mmap(MAP_HUGETLB, 1 GiB)", MapFlags::MAP_HUGE_1GB),
+            HugePage::Size2M => (Call::MmapHuge2M, MapFlags::MAP_HUGE_2MB),
+            HugePage::Size1G => (Call::MmapHuge1G, MapFlags::MAP_HUGE_1GB),
         };
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_HUGETLB | size;
         let mapping = Mapping::anonymous(call, len, page.bytes(), flags)?;
@@ -82,7 +83,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    fn anonymous(call: &'static str, len: usize, page: usize, flags: MapFlags) -> Result<Mapping> {
+    fn anonymous(call: Call, len: usize, page: usize, flags: MapFlags) -> Result<Mapping> {
         let len = round_up(len, page)?;
         // SAFETY: a new mapping where the kernel likes it touches no memory that anybody has.
         let base = unsafe { mman::mmap_anonymous(None, len, read_write(true), flags) }
@@ -119,9 +120,9 @@ impl Mapping {
             // What a file system without DAX says, and what a kernel older than 4.15 says.
             Err(Errno::EOPNOTSUPP | Errno::EINVAL) => match map(MapFlags::MAP_SHARED) {
                 Ok(base) => (base, false),
-                Err(errno) => return Err(Error::provider("mmap", errno as i32)),
+                Err(errno) => return Err(Error::provider(Call::Mmap, errno as i32)),
             },
-            Err(errno) => return Err(Error::provider("mmap", errno as i32)),
+            Err(errno) => return Err(Error::provider(Call::Mmap, errno as i32)),
         };
         Ok((Mapping::at(base, len), sync))
     }
@@ -158,7 +159,7 @@ fn not_populated(errno: Errno) -> Error {
         Errno::EFAULT => Errno::ENOMEM,
         errno => errno,
     };
-    Error::provider("madvise(MADV_POPULATE_WRITE)", errno as i32)
+    Error::provider(Call::Madvise, errno as i32)
 }
 
 pub(super) fn page_size() -> usize {

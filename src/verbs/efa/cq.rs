@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    Error, Result, log_limit,
+    Call, Error, Result, log_limit,
     verbs::{Completion, RawChannel, acks::Acks, check, errno},
     wait::{Gate, Until, Waker},
 };
@@ -284,7 +284,7 @@ impl Cq {
         };
         // SAFETY: the queue is alive and `buf` has room for `len` completions.
         let n = unsafe { poll_cq(self.as_cq(), len, Completion::as_mut_ptr(buf)) };
-        usize::try_from(n).map_err(|_| Error::provider("ibv_poll_cq", errno(n)))
+        usize::try_from(n).map_err(|_| Error::provider(Call::IbvPollCq, errno(n)))
     }
 
     pub(super) fn must_be_mapped(&self) -> Result<()> {
@@ -306,7 +306,7 @@ impl Cq {
     pub fn arm(&self) -> Result<()> {
         self.channel()?;
         // SAFETY: the queue is alive.
-        check("ibv_req_notify_cq", unsafe {
+        check(Call::IbvReqNotifyCq, unsafe {
             ffi::ibv_req_notify_cq(self.as_cq(), 0)
         })
     }
@@ -397,7 +397,7 @@ impl Drop for Cq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse (EBUSY): then it stays.
         let ret = unsafe { ffi::ibv_destroy_cq(self.as_cq()) };
-        log_limit::log_failure(check("ibv_destroy_cq", ret));
+        log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }
 }
 
