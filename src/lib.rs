@@ -1,16 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+#[doc(hidden)]
+pub mod capi_support;
 pub mod cm;
 pub mod cq;
 mod error;
 pub mod log_limit;
 pub mod mr;
 mod numbers;
+mod ops;
 mod peer;
 pub mod peer_cfg;
 mod peer_events;
-mod post;
 pub mod srq;
 mod sync;
 mod verbs;
@@ -18,27 +20,23 @@ mod wait;
 
 pub use cm::{
     ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Fired,
-    FlushMethod, devices,
+    Operations, devices,
 };
 pub use cq::{Completion, Cq, Ready, Wait};
 pub use error::{Call, Error, Result, code};
 pub use mr::{
-    Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
-    OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
+    Advice, AsLocalSlice, Descriptor, FlushKind, FlushMethod, FlushMethods, HugePage, LocalRegion,
+    LocalSlice, Memory, OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
 pub use numbers::{AsyncEventKind, CmEventKind, Transport, WcOpcode, WcStatus};
+pub use ops::{Batch, Post, RecvBatch, Signal};
 pub use peer::Peer;
 pub use peer_cfg::PeerCfg;
 pub use peer_events::AsyncEvents;
-pub use post::{Post, Signal};
 /// The bindings of libibverbs and librdmacm that this crate is built on.
 pub use rdma_sys as sys;
 pub use srq::{Srq, SrqCfg};
-#[doc(hidden)]
-pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
-pub use verbs::{
-    AsyncEvent, AsyncSubject, Batch, Capabilities, DeviceInfo, OdpCapabilities, RecvBatch,
-};
+pub use verbs::{AsyncEvent, AsyncSubject, Capabilities, DeviceInfo, OdpCapabilities};
 pub use wait::Waker;

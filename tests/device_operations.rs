@@ -514,10 +514,10 @@ fn eight_bytes_behind_a_fence_are_written_in_order() {
             .write_inline(&[round; 8], &word, Signal::OnError(2).fenced())
             .unwrap();
         rig.client
-            .write_atomic(
+            .write(
                 &rig.local.slice(64..72).unwrap(),
                 &rig.remote.slice(16..24).unwrap(),
-                Signal::Always(3),
+                Signal::Always(3).fenced(),
             )
             .unwrap();
         success(rig.client.cq(), 3);

@@ -1,4 +1,4 @@
-//! Operations beyond the foundation: the older interface, fences, flushes of parts and of all, receives of every kind.
+//! Operations beyond the foundation: fences, flushes of parts and of all, receives of every kind.
 
 mod common;
 
@@ -12,78 +12,6 @@ fn rig(peer: &Peer, cfg: &ConnCfg) -> Rig {
         usage |= Usage::ATOMIC;
     }
     Rig::of(peer, cfg, 4096, usage)
-}
-
-#[test]
-#[allow(deprecated)]
-fn the_older_interface_does_what_the_newer_does() {
-    use rpma::cq::OldOperation;
-    use std::os::fd::{AsFd, AsRawFd};
-    let peer = device!();
-    let rig = rig(&peer, &ConnCfg::new());
-    let client = &rig.client;
-    assert_eq!(
-        client.get_completion_fd().as_raw_fd(),
-        client.cq().as_fd().as_raw_fd()
-    );
-    assert_eq!(client.completion_get().unwrap(), None);
-    let word = rig.remote.slice(8..16).unwrap();
-    let mine = rig.local.slice(100..108).unwrap();
-    client.write(&mine, &word, Signal::Always(1)).unwrap();
-    client.completion_wait().unwrap();
-    let got = client.completion_get().unwrap().unwrap();
-    assert_eq!((got.op_context, got.op), (1, OldOperation::Write));
-    assert_eq!(got.op_status, rpma::WcStatus::SUCCESS);
-    client
-        .write_atomic(&rig.local.slice(0..8).unwrap(), &word, Signal::Always(2))
-        .unwrap();
-    client.completion_wait().unwrap();
-    let got = client.cq().get_completion().unwrap().unwrap();
-    assert_eq!((got.op_context, got.op), (2, OldOperation::Write));
-    assert_eq!(contents(&rig.log)[8..16], contents(&rig.local)[..8]);
-    assert!(
-        client
-            .write_atomic(&rig.local.slice(0..4).unwrap(), &word, Signal::Always(3))
-            .is_err()
-    );
-    client.read(&mine, &word, Signal::Always(4)).unwrap();
-    client.completion_wait().unwrap();
-    let got = client.completion_get().unwrap().unwrap();
-    assert_eq!((got.op_context, got.op), (4, OldOperation::Read));
-
-    rig.server.recv(&rig.log.slice(..64).unwrap(), 5).unwrap();
-    client.send(&mine, Signal::Always(6)).unwrap();
-    client.completion_wait().unwrap();
-    let got = client.completion_get().unwrap().unwrap();
-    assert_eq!((got.op_context, got.op), (6, OldOperation::Send));
-    rig.server.completion_wait().unwrap();
-    let got = rig.server.completion_get().unwrap().unwrap();
-    assert_eq!(
-        (got.op_context, got.op, got.byte_len),
-        (5, OldOperation::Recv, 8)
-    );
-    assert_eq!(got.imm, None);
-    if iwarp(&peer) {
-        return;
-    }
-    rig.server.recv(&LocalSlice::EMPTY, 7).unwrap();
-    client
-        .write_with_imm(&mine, &word, 0x0102_0304, Signal::OnError(8))
-        .unwrap();
-    rig.server.completion_wait().unwrap();
-    let got = rig.server.completion_get().unwrap().unwrap();
-    assert_eq!(
-        (got.op_context, got.op, got.imm),
-        (7, OldOperation::RecvRdmaWithImm, Some(0x0102_0304))
-    );
-    if client.has_native_flush(FlushKind::Visibility) {
-        client
-            .flush(&word, FlushKind::Visibility, Signal::Always(9))
-            .unwrap();
-        client.completion_wait().unwrap();
-        let got = client.completion_get().unwrap().unwrap();
-        assert_eq!((got.op_context, got.op), (9, OldOperation::Flush));
-    }
 }
 
 #[test]

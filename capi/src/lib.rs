@@ -33,7 +33,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use rpma::{Error, Tried, code};
+use rpma::{Error, capi_support::Attempt, code};
 
 /// Why a function of the interface fails.
 enum Failure {
@@ -61,7 +61,7 @@ impl From<Error> for Failure {
 /// Exports functions that give 0 or one of librpma's numbers.
 ///
 /// A function may have a quick way, tried first: `quick { … } else { … }`. It gives the result, or what became of an attempt: where that was
-/// `Unfit` the body does it. It has no guard against panics and must not panic.
+/// `Undecided` the body does it. It has no guard against panics and must not panic.
 macro_rules! c_api {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?)
         $(quick $quick:block else)? $body:block)*) => {$(
@@ -87,7 +87,7 @@ macro_rules! c_api {
         }
         match $quick {
             Ok(result) => result,
-            Err(rpma::Tried::Refused { call, ret }) => {
+            Err(rpma::capi_support::Attempt::Refused { call, ret }) => {
                 $crate::refused(stringify!($name), line!(), call, ret)
             }
             Err(_) => guarded($($arg),*),
@@ -98,10 +98,10 @@ use c_api;
 
 /// The result of an operation that was tried, or what became of it.
 #[inline(always)]
-fn done(tried: Tried) -> Result<c_int, Tried> {
-    match tried {
-        Tried::Done => Ok(0),
-        tried => Err(tried),
+fn done(attempt: Attempt) -> Result<c_int, Attempt> {
+    match attempt {
+        Attempt::Posted => Ok(0),
+        attempt => Err(attempt),
     }
 }
 
@@ -132,7 +132,7 @@ fn failed(name: &'static str, line: u32, error: Error) -> c_int {
 #[cold]
 #[inline(never)]
 fn refused(name: &'static str, line: u32, call: rpma::Call, ret: c_int) -> c_int {
-    match (Tried::Refused { call, ret }).check() {
+    match (Attempt::Refused { call, ret }).check() {
         Ok(()) => 0,
         Err(error) => failed(name, line, error),
     }

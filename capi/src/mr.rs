@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use rpma::{Advice, LocalRegion, LocalSlice, Memory, Peer, RemoteRegion, Usage, code};
+use rpma::{
+    Advice, LocalRegion, LocalSlice, Memory, Peer, RemoteRegion, Usage, capi_support::Piece, code,
+};
 
 use crate::{Failure, INVAL, Out, OutHandle, Outcome, Slot, c_api, given};
 
@@ -19,8 +21,12 @@ const WAIT: u32 = 1;
 
 impl Local {
     #[inline(always)]
-    pub(crate) fn region(&self) -> &LocalRegion {
-        &self.region
+    pub(crate) fn piece(&self, offset: usize, len: usize) -> Piece<'_, LocalRegion> {
+        Piece {
+            region: &self.region,
+            offset: offset as u64,
+            len: len as u64,
+        }
     }
 
     /// `len` bytes at `offset`.

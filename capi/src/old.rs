@@ -1,18 +1,14 @@
 //! Functions that librpma had before 1.0, for programs that were never moved.
-#![allow(
-    deprecated,
-    reason = "they are what the crate keeps for this interface"
-)]
 
 use std::{
     ffi::{c_int, c_uint, c_void},
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd},
 };
 
-use rpma::{Connection, Cq, RemoteRegion, cq::OldOperation};
+use rpma::{Connection, Cq, RemoteRegion, WcOpcode};
 
 use crate::{
-    Out, Outcome, c_api,
+    INVAL, Out, Outcome, c_api,
     cq::{NO_COMPLETION, news},
     given,
     mr::Local,
@@ -35,26 +31,27 @@ const WITH_IMM: c_uint = 2;
 
 fn take(cq: &Cq, place: Out<'_, OldCompletion>) -> Outcome {
     let place = given(place)?;
-    let Some(wc) = cq.get_completion()? else {
+    let Some(wc) = cq.poll_one()? else {
         return Err(NO_COMPLETION);
     };
-    let op = match wc.op {
-        OldOperation::Read => 0,
-        OldOperation::Write => 1,
-        OldOperation::Flush => 2,
-        OldOperation::Send => 3,
-        OldOperation::Recv => 4,
-        OldOperation::RecvRdmaWithImm => 5,
+    let op = match wc.opcode() {
+        WcOpcode::RDMA_READ => 0,
+        WcOpcode::RDMA_WRITE | WcOpcode::ATOMIC_WRITE => 1,
+        WcOpcode::FLUSH => 2,
+        WcOpcode::SEND => 3,
+        WcOpcode::RECV => 4,
+        WcOpcode::RECV_RDMA_WITH_IMM => 5,
         // Nothing that this interface posts.
-        OldOperation::Other(_) => c_uint::MAX,
+        _ => c_uint::MAX,
     };
+    let imm = wc.imm_data();
     place.write(OldCompletion {
-        op_context: wc.op_context as *mut c_void,
+        op_context: wc.wr_id() as *mut c_void,
         op,
-        byte_len: wc.byte_len,
-        op_status: wc.op_status.as_raw(),
-        flags: if wc.imm.is_some() { WITH_IMM } else { 0 },
-        imm: wc.imm.unwrap_or(0),
+        byte_len: wc.byte_len(),
+        op_status: wc.status().as_raw(),
+        flags: if imm.is_some() { WITH_IMM } else { 0 },
+        imm: imm.unwrap_or(0),
     });
     Ok(())
 }
@@ -63,7 +60,7 @@ c_api! {
     /// The fd of the main CQ's completion channel.
     fn rpma_conn_get_completion_fd(conn: Option<&Connection>, fd: Out<'_, c_int>) {
         let (connection, place) = (given(conn)?, given(fd)?);
-        place.write(connection.get_completion_fd().as_raw_fd());
+        place.write(connection.cq().as_fd().as_raw_fd());
         Ok(())
     }
 
@@ -95,6 +92,9 @@ c_api! {
         let (connection, dst, src) = (given(conn)?, given(dst)?, given(src)?);
         let signal = signal(flags, op_context)?;
         let dst = remote_slice(dst, dst_offset, 8)?;
-        Ok(connection.write_atomic(&src.slice(src_offset, 8)?, &dst, signal)?)
+        if dst.address() % 8 != 0 {
+            return Err(INVAL);
+        }
+        Ok(connection.write(&src.slice(src_offset, 8)?, &dst, signal.fenced())?)
     }
 }

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use rpma::{Connection, FlushKind, LocalSlice, Post, RemoteRegion, RemoteSlice, Tried};
+use rpma::{
+    Connection, FlushKind, LocalSlice, Post, RemoteRegion, RemoteSlice,
+    capi_support::{self as quick, Attempt, Piece},
+};
 
 use crate::{
     INVAL, Outcome, c_api, done, given,
@@ -17,7 +20,16 @@ const VISIBILITY: c_uint = 1;
 
 #[inline(always)]
 fn post(flags: c_int, op_context: *const c_void) -> Post {
-    Post::signaled_if(flags & ALWAYS != 0, op_context as u64)
+    quick::signaled_if(flags & ALWAYS != 0, op_context as u64)
+}
+
+#[inline(always)]
+fn piece(region: &RemoteRegion, offset: usize, len: usize) -> Piece<'_, RemoteRegion> {
+    Piece {
+        region,
+        offset: offset as u64,
+        len: len as u64,
+    }
 }
 
 pub(crate) fn signal(flags: c_int, op_context: *const c_void) -> Outcome<Post> {
@@ -37,7 +49,7 @@ fn sides<'a>(
         ((Some(local), at), (Some(remote), to)) => {
             Ok((local.slice(at, len)?, remote_slice(remote, to, len)?))
         }
-        ((None, 0), (None, 0)) if len == 0 => Ok((LocalSlice::EMPTY, RemoteSlice::NOWHERE)),
+        ((None, 0), (None, 0)) if len == 0 => Ok((LocalSlice::EMPTY, quick::NOWHERE)),
         _ => Err(INVAL),
     }
 }
@@ -61,9 +73,9 @@ c_api! {
     ) quick {
         match (conn, dst, src) {
             (Some(conn), Some(dst), Some(src)) if flags != 0 => {
-                done(conn.try_read((dst.region(), dst_offset as u64), (src, src_offset as u64), len as u64, post(flags, op_context)))
+                done(quick::read(conn, dst.piece(dst_offset, len), piece(src, src_offset, len), post(flags, op_context)))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
@@ -84,9 +96,9 @@ c_api! {
     ) quick {
         match (conn, src, dst) {
             (Some(conn), Some(src), Some(dst)) if flags != 0 => {
-                done(conn.try_write((src.region(), src_offset as u64), (dst, dst_offset as u64), len as u64, post(flags, op_context)))
+                done(quick::write(conn, src.piece(src_offset, len), piece(dst, dst_offset, len), post(flags, op_context)))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
@@ -122,9 +134,9 @@ c_api! {
     ) quick {
         match (conn, dst, src) {
             (Some(conn), Some(dst), Some(src)) if flags != 0 => {
-                done(conn.try_atomic_write((dst, dst_offset as u64), *src, post(flags, op_context)))
+                done(quick::atomic_write(conn, piece(dst, dst_offset, 8), *src, post(flags, op_context)))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let (connection, dst, src) = (given(conn)?, given(dst)?, given(src)?);
@@ -145,15 +157,15 @@ c_api! {
     ) quick {
         match (conn, dst) {
             (Some(conn), Some(dst)) if flags != 0 => {
-                let (at, len) = ((dst, dst_offset as u64), len as u64);
+                let range = piece(dst, dst_offset, len);
                 let post = post(flags, op_context);
                 match kind {
-                    PERSISTENT => done(conn.try_flush(at, len, FlushKind::Persistent, post)),
-                    VISIBILITY => done(conn.try_flush(at, len, FlushKind::Visibility, post)),
-                    _ => Err(Tried::Unfit),
+                    PERSISTENT => done(quick::flush(conn, range, FlushKind::Persistent, post)),
+                    VISIBILITY => done(quick::flush(conn, range, FlushKind::Visibility, post)),
+                    _ => Err(Attempt::Undecided),
                 }
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let (connection, region, signal) = (given(conn)?, given(dst)?, signal(flags, op_context)?);
@@ -184,9 +196,9 @@ c_api! {
     ) quick {
         match (conn, src) {
             (Some(conn), Some(src)) if flags != 0 => {
-                done(conn.try_send((src.region(), offset as u64), len as u64, post(flags, op_context)))
+                done(quick::send(conn, src.piece(offset, len), post(flags, op_context)))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let (connection, signal) = (given(conn)?, signal(flags, op_context)?);
@@ -217,9 +229,9 @@ c_api! {
     ) quick {
         match (conn, dst) {
             (Some(conn), Some(dst)) => {
-                done(conn.try_recv((dst.region(), offset as u64), len as u64, op_context as u64))
+                done(quick::recv(conn, dst.piece(offset, len), op_context as u64))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let connection = given(conn)?;

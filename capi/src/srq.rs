@@ -6,7 +6,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use rpma::{Cq, Peer, Srq, SrqCfg, Tried};
+use rpma::{
+    Cq, Peer, Srq, SrqCfg,
+    capi_support::{self, Attempt},
+};
 
 use crate::{
     Out, OutHandle, Slot, c_api, done, given,
@@ -103,10 +106,9 @@ c_api! {
     ) quick {
         match (srq, dst) {
             (Some(srq), Some(dst)) => {
-                let at = (dst.region(), offset as u64);
-                done(srq.try_recv(at, len as u64, op_context as u64))
+                done(capi_support::srq_recv(srq, dst.piece(offset, len), op_context as u64))
             }
-            _ => Err(Tried::Unfit),
+            _ => Err(Attempt::Undecided),
         }
     } else {
         let srq = given(srq)?;

@@ -1,21 +1,6 @@
 use std::time::Duration;
 
-use crate::{Error, Result, Srq};
-
-/// How flushes are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum FlushMethod {
-    /// Natively where the queue pair and the remote region have it, else by reading. A region whose descriptor does not tell (a C
-    /// peer's) is taken to have what the local device has, as librpma does.
-    #[default]
-    Auto,
-    /// Natively, or not at all (IBTA annex A19).
-    Native,
-    /// By a small read behind the writes, on any device. It pushes written data out of the peer's device; that they reach
-    /// memory, or persistent memory, takes a peer whose device writes there directly (for Intel: DDIO off).
-    ReadAfterWrite,
-}
+use crate::{Error, FlushMethod, Result, Srq};
 
 /// The configuration of a connection.
 ///
@@ -270,7 +255,7 @@ impl ConnCfg {
                 "cannot be had with a shared receive queue that has a completion queue of its own",
             ));
         }
-        if self.max_sge == 0 || self.max_sge > crate::verbs::MAX_SGE as u32 {
+        if self.max_sge == 0 || self.max_sge > crate::ops::MAX_SGE as u32 {
             return Err(Error::invalid("max_sge", "not within 1..=16"));
         }
         if self.retry_count > 7 {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Call, Cq, Error, Peer, PeerCfg, Result, Srq,
     numbers::CmEventKind,
-    verbs::Qp,
+    ops::Qp,
     wait::{Until, Waker, set_nonblocking},
 };
 
@@ -412,34 +412,12 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn qp(&self) -> &Qp {
+    pub(crate) fn qp(&self) -> &Qp {
         &self.parts.qp
     }
 
     /// The C queue pair, for calls that this crate does not have. It lives as long as the connection.
     pub fn as_raw_qp(&self) -> *mut rdma_sys::ibv_qp {
         self.parts.qp.as_ptr()
-    }
-
-    /// The older interface's completion fd: that of the main CQ's channel.
-    #[deprecated(note = "use `cq().as_fd()`, or `completion_fd()` with a shared channel")]
-    #[doc(alias = "rpma_conn_get_completion_fd")]
-    pub fn get_completion_fd(&self) -> BorrowedFd<'_> {
-        self.parts.cq.as_fd()
-    }
-
-    /// The older interface's wait for completions of the main CQ.
-    #[deprecated(note = "use `cq().wait()`")]
-    #[doc(alias = "rpma_conn_completion_wait")]
-    pub fn completion_wait(&self) -> Result<()> {
-        self.parts.cq.wait().map(|_| ())
-    }
-
-    /// The older interface's way to take one completion of the main CQ.
-    #[deprecated(note = "use `cq().poll()`")]
-    #[doc(alias = "rpma_conn_completion_get")]
-    #[allow(deprecated)]
-    pub fn completion_get(&self) -> Result<Option<crate::cq::OldCompletion>> {
-        self.parts.cq.get_completion()
     }
 }

@@ -9,20 +9,20 @@ mod connection;
 mod devices;
 mod endpoint;
 mod event;
-mod ops;
-mod ops_try;
+mod operations;
 #[allow(unsafe_code)]
 mod parts;
 pub(crate) mod raw;
 #[allow(unsafe_code)]
 mod request;
 
-pub use conn_cfg::{ConnCfg, FlushMethod};
+pub use conn_cfg::ConnCfg;
 pub use connection::{Connection, Fired};
 pub(crate) use devices::context_by_name;
 pub use devices::{RawContext, devices};
 pub use endpoint::{Endpoint, EndpointCfg};
 pub use event::{ConnEvent, ConnEventKind};
+pub use operations::Operations;
 pub(crate) use raw::{Address, bound_context, resolved_context};
 pub use request::ConnRequest;
 

@@ -8,10 +8,8 @@ use super::{conn_cfg::ConnCfg, raw::Id};
 use crate::{
     Call, Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
-    verbs::{
-        Qp, SHORT, Workarounds,
-        qp::{Features, QpParts},
-    },
+    ops::{Features, Qp, QpParts},
+    verbs::{SHORT, Workarounds},
 };
 
 /// What a request and the connection that it becomes hold. The order of the fields is the order in which they go: the queue pair (with

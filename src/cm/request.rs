@@ -232,7 +232,7 @@ impl ConnRequest {
 
     /// Receives to be posted in one call, before the connection is made; see [`Connection::recv_batch`].
     pub fn recv_batch(&self) -> Result<RecvBatch<'_>> {
-        RecvBatch::on_qp(&self.parts.qp)
+        self.parts.qp.recv_batch()
     }
 
     fn into_parts(self) -> (Parts, Until, Duration) {

@@ -104,6 +104,8 @@ impl Cq {
     /// Source: `ibv_poll_cq(3)`.
     #[inline]
     #[doc(alias = "rpma_cq_get_wc")]
+    #[doc(alias = "rpma_cq_get_completion")]
+    #[doc(alias = "rpma_conn_completion_get")]
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll<'b>(&self, buf: &'b mut [Completion]) -> Result<&'b [Completion]> {
         self.raw.poll(buf)
@@ -146,6 +148,7 @@ impl Cq {
     ///
     /// Source: `ibv_get_cq_event(3)`.
     #[doc(alias = "rpma_cq_wait")]
+    #[doc(alias = "rpma_conn_completion_wait")]
     #[doc(alias = "ibv_get_cq_event")]
     pub fn wait(&self) -> Result<&Self> {
         while !self.wait_until(Until::Forever)? {}
@@ -296,16 +299,6 @@ impl Cq {
         self.arming
             .arm(&Waiting { cq: self, until }, solicited_only)
     }
-
-    /// The older interface's way to take one completion, with its operation names.
-    ///
-    /// `Ok(None)` when nothing is there.
-    #[deprecated(note = "use `poll` or `poll_one`, which give the whole completion")]
-    #[doc(alias = "rpma_cq_get_completion")]
-    #[allow(deprecated)]
-    pub fn get_completion(&self) -> Result<Option<OldCompletion>> {
-        Ok(self.poll_one()?.map(OldCompletion::from))
-    }
 }
 
 /// A queue whose channel is its own, and a wait for it.
@@ -352,73 +345,8 @@ impl AsFd for Cq {
     /// other means than this crate's is never acknowledged, and dropping the queue then waits for
     /// ever (`ibv_destroy_cq(3)` waits for each event's acknowledgement).
     #[doc(alias = "rpma_cq_get_fd")]
+    #[doc(alias = "rpma_conn_get_completion_fd")]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
-    }
-}
-
-/// The operations as librpma's older interface (0.9 to 0.13) named them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "rpma_op")]
-#[deprecated(note = "use `WcOpcode`")]
-pub enum OldOperation {
-    /// A read, and so a flush that was done by reading.
-    #[doc(alias = "RPMA_OP_READ")]
-    Read,
-    /// A write.
-    #[doc(alias = "RPMA_OP_WRITE")]
-    Write,
-    /// A flush.
-    #[doc(alias = "RPMA_OP_FLUSH")]
-    Flush,
-    /// A send.
-    #[doc(alias = "RPMA_OP_SEND")]
-    Send,
-    /// A receive.
-    #[doc(alias = "RPMA_OP_RECV")]
-    Recv,
-    /// A receive that a write with immediate data used up.
-    #[doc(alias = "RPMA_OP_RECV_RDMA_WITH_IMM")]
-    RecvRdmaWithImm,
-    /// One that the older interface had no name for.
-    Other(WcOpcode),
-}
-
-/// A completion as librpma's older interface (0.9 to 0.13) gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(alias = "rpma_completion")]
-#[deprecated(note = "use `Completion`")]
-#[allow(deprecated)]
-pub struct OldCompletion {
-    /// The number given to the operation.
-    pub op_context: u64,
-    /// Which operation it was.
-    pub op: OldOperation,
-    /// How it ended.
-    pub op_status: WcStatus,
-    /// The number of bytes received.
-    pub byte_len: u32,
-    /// The immediate data, in the host's byte order.
-    pub imm: Option<u32>,
-}
-
-#[allow(deprecated)]
-impl From<Completion> for OldCompletion {
-    fn from(wc: Completion) -> Self {
-        OldCompletion {
-            op_context: wc.wr_id(),
-            op: match wc.opcode() {
-                WcOpcode::RDMA_READ => OldOperation::Read,
-                WcOpcode::RDMA_WRITE | WcOpcode::ATOMIC_WRITE => OldOperation::Write,
-                WcOpcode::FLUSH => OldOperation::Flush,
-                WcOpcode::SEND => OldOperation::Send,
-                WcOpcode::RECV => OldOperation::Recv,
-                WcOpcode::RECV_RDMA_WITH_IMM => OldOperation::RecvRdmaWithImm,
-                other => OldOperation::Other(other),
-            },
-            op_status: wc.status(),
-            byte_len: wc.byte_len(),
-            imm: wc.imm_data(),
-        }
     }
 }

@@ -41,6 +41,21 @@ impl FlushKind {
     }
 }
 
+/// How flushes are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum FlushMethod {
+    /// Natively where the queue pair and the remote region have it, else by reading. A region whose descriptor does not tell (a C
+    /// peer's) is taken to have what the local device has, as librpma does.
+    #[default]
+    Auto,
+    /// Natively, or not at all (IBTA annex A19).
+    Native,
+    /// By a small read behind the writes, on any device. It pushes written data out of the peer's device; that they reach
+    /// memory, or persistent memory, takes a peer whose device writes there directly (for Intel: DDIO off).
+    ReadAfterWrite,
+}
+
 bitflags! {
     /// The native flush operations that a region accepts, beside the read behind the writes that every flushable region accepts.
     ///

@@ -319,6 +319,26 @@ pub struct LocalSlice<'a> {
     region: PhantomData<&'a LocalRegion>,
 }
 
+/// A [`LocalSlice`], or what holds one: what operations take as their local side.
+pub trait AsLocalSlice {
+    /// The slice.
+    fn as_local_slice(&self) -> &LocalSlice<'_>;
+}
+
+impl AsLocalSlice for LocalSlice<'_> {
+    #[inline(always)]
+    fn as_local_slice(&self) -> &LocalSlice<'_> {
+        self
+    }
+}
+
+impl<T: AsLocalSlice + ?Sized> AsLocalSlice for &T {
+    #[inline(always)]
+    fn as_local_slice(&self) -> &LocalSlice<'_> {
+        (**self).as_local_slice()
+    }
+}
+
 impl<'a> LocalSlice<'a> {
     /// No bytes of no region, for messages without content.
     pub const EMPTY: LocalSlice<'static> = LocalSlice {

@@ -23,11 +23,10 @@ mod usage;
 pub use advice::Advice;
 pub use descriptor::Descriptor;
 pub(crate) use flush::FlushPlan;
-pub use flush::{FlushKind, FlushMethods};
-pub use local::{LocalRegion, LocalSlice};
+pub use flush::{FlushKind, FlushMethod, FlushMethods};
+pub use local::{AsLocalSlice, LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};
 pub use owned::OwnedSlice;
-pub(crate) use remote::Target;
 pub use remote::{RemoteRegion, RemoteSlice};
 pub use usage::Usage;
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeBounds};
 
-use super::{LocalRegion, LocalSlice};
+use super::{AsLocalSlice, LocalRegion, LocalSlice};
 use crate::error::Result;
 
 /// A part of a [`LocalRegion`] that keeps the region alive: a [`LocalSlice`] without a lifetime, to be stored, cloned and sent to other
@@ -12,7 +12,7 @@ use crate::error::Result;
 /// # fn f(conn: &rpma::Connection, region: rpma::LocalRegion, target: &rpma::RemoteSlice) -> rpma::Result<()> {
 /// let slice = region.slice_owned(0..8)?;
 /// drop(region);
-/// conn.write(slice.as_slice(), target, rpma::Signal::Always(1))?;
+/// conn.write(&slice, target, rpma::Signal::Always(1))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -79,6 +79,13 @@ impl OwnedSlice {
     pub fn read_vec(&self) -> Result<Vec<u8>> {
         let start = self.offset();
         self.region.read_vec(start..start + self.slice.len)
+    }
+}
+
+impl AsLocalSlice for OwnedSlice {
+    #[inline(always)]
+    fn as_local_slice(&self) -> &LocalSlice<'_> {
+        &self.slice
     }
 }
 

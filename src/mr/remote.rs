@@ -3,7 +3,7 @@
 use std::{fmt, ops::RangeBounds};
 
 use super::{FlushKind, FlushMethods, FlushPlan, Usage, descriptor, quick, range};
-use crate::error::Result;
+use crate::{error::Result, verbs::Target};
 
 /// A region of a peer's memory, made of the [`Descriptor`](crate::Descriptor) that the peer has sent.
 ///
@@ -42,12 +42,10 @@ impl RemoteRegion {
         let flushes = FlushPlan::of_region(usage, methods);
         RemoteRegion {
             whole: RemoteSlice {
-                target: Target::new(addr, rkey, usage),
+                target: Target::new(addr, rkey, usage.bits()),
                 len,
                 quick: quick::remote(usage),
-                flushes,
-                region_flushes: flushes,
-                whole: true,
+                shape: Shape::new(flushes, flushes, true),
             },
             methods,
         }
@@ -130,57 +128,6 @@ impl fmt::Debug for RemoteRegion {
     }
 }
 
-/// Where an operation goes: its first 12 bytes are those of a work request, so that 16 bytes are copied at once.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub(crate) struct Target {
-    addr: u64,
-    /// The rkey, then the usage.
-    keys: u64,
-}
-
-impl Target {
-    const fn new(addr: u64, rkey: u32, usage: Usage) -> Self {
-        let (first, second) = (rkey as u64, usage.bits() as u64);
-        Target {
-            addr,
-            keys: match cfg!(target_endian = "little") {
-                true => first | second << 32,
-                false => first << 32 | second,
-            },
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) const fn addr(self) -> u64 {
-        self.addr
-    }
-
-    #[inline(always)]
-    pub(crate) const fn rkey(self) -> u32 {
-        match cfg!(target_endian = "little") {
-            true => self.keys as u32,
-            false => (self.keys >> 32) as u32,
-        }
-    }
-
-    const fn usage(self) -> Usage {
-        Usage::from_bits_truncate(match cfg!(target_endian = "little") {
-            true => (self.keys >> 32) as u32,
-            false => self.keys as u32,
-        })
-    }
-
-    /// The same, `by` bytes further on.
-    #[inline(always)]
-    pub(crate) const fn at(self, by: u64) -> Self {
-        Target {
-            addr: self.addr + by,
-            ..self
-        }
-    }
-}
-
 /// A part of a [`RemoteRegion`]: the remote side of an operation. Small, [`Copy`], and checked when it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -189,24 +136,36 @@ pub struct RemoteSlice {
     pub(crate) len: u64,
     /// What the quick check needs.
     pub(crate) quick: u32,
-    /// The flushes that it can have.
-    pub(crate) flushes: FlushPlan,
-    /// The flushes that its region can have.
-    region_flushes: FlushPlan,
-    /// It is the entire region.
-    pub(crate) whole: bool,
+    shape: Shape,
+}
+
+/// The flushes that a slice can have in the lowest byte, then those that its region can have, then whether it is the entire region: in one
+/// number, which is copied at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Shape(u32);
+
+impl Shape {
+    const WHOLE: u32 = 1 << 16;
+
+    #[inline(always)]
+    const fn new(flushes: FlushPlan, region: FlushPlan, whole: bool) -> Self {
+        Shape(flushes.bits() as u32 | (region.bits() as u32) << 8 | (whole as u32) << 16)
+    }
+
+    #[inline(always)]
+    const fn region(self) -> FlushPlan {
+        FlushPlan::from_bits_retain((self.0 >> 8) as u8)
+    }
 }
 
 impl RemoteSlice {
     /// No bytes of no region: the other side of an operation without content, as the C interface has it.
     #[doc(hidden)]
     pub const NOWHERE: RemoteSlice = RemoteSlice {
-        target: Target::new(0, 0, Usage::all()),
+        target: Target::new(0, 0, Usage::all().bits()),
         len: 0,
         quick: u32::MAX,
-        flushes: FlushPlan::empty(),
-        region_flushes: FlushPlan::empty(),
-        whole: false,
+        shape: Shape(0),
     };
 
     /// The bytes of `range`, counted from the start of this slice.
@@ -229,7 +188,8 @@ impl RemoteSlice {
         Some(RemoteSlice {
             target: self.target.at(offset),
             len,
-            whole: len == self.len,
+            // Of an entire region, so that it can have what the region can have.
+            shape: Shape::new(self.shape.region(), self.shape.region(), len == self.len),
             ..*self
         })
     }
@@ -237,16 +197,32 @@ impl RemoteSlice {
     /// `start` and `len` lie inside.
     #[inline(always)]
     fn part(&self, start: u64, len: u64) -> RemoteSlice {
+        let (region, whole) = (self.shape.region(), self.is_whole() && len == self.len);
         RemoteSlice {
             // start is at most the length, and a region never leaves the address space.
             target: self.target.at(start),
             len,
-            whole: self.whole && len == self.len,
-            flushes: self
-                .region_flushes
-                .of_range(len, self.whole && len == self.len),
+            shape: Shape::new(region.of_range(len, whole), region, whole),
             ..*self
         }
+    }
+
+    /// The flushes that it can have.
+    #[inline(always)]
+    pub(crate) const fn flushes(&self) -> FlushPlan {
+        FlushPlan::from_bits_retain(self.shape.0 as u8)
+    }
+
+    /// 1 for the entire region, else 0.
+    #[inline(always)]
+    pub(crate) const fn level(&self) -> u8 {
+        (self.shape.0 >> 16) as u8
+    }
+
+    /// Is it the entire region?
+    #[inline(always)]
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.shape.0 & Shape::WHOLE != 0
     }
 
     /// Where the slice starts in the peer's address space.
@@ -270,7 +246,7 @@ impl RemoteSlice {
     /// What its region was registered for.
     #[inline]
     pub const fn usage(&self) -> Usage {
-        self.target.usage()
+        Usage::from_bits_truncate(self.target.tag())
     }
 }
 
@@ -308,8 +284,8 @@ mod tests {
             (0x100a, 20, 7)
         );
         assert_eq!(slice.usage(), region().usage());
-        assert_eq!(slice.flushes, region().whole().flushes);
-        assert!(!slice.whole && !slice.is_empty());
+        assert_eq!(slice.flushes(), region().whole().flushes());
+        assert!(!slice.is_whole() && !slice.is_empty());
         assert_eq!((slice.address(), slice.len()), (0x100a, 20));
     }
 
@@ -335,12 +311,12 @@ mod tests {
     #[test]
     fn only_the_entire_region_is_whole() {
         let region = region();
-        assert!(region.whole().whole);
-        assert!(region.slice(..).unwrap().whole);
-        assert!(region.slice(0..100).unwrap().slice(..).unwrap().whole);
-        assert!(!region.slice(1..).unwrap().whole);
-        assert!(!region.slice(1..).unwrap().slice(..).unwrap().whole);
-        assert!(!region.slice(..0).unwrap().whole);
+        assert!(region.whole().is_whole());
+        assert!(region.slice(..).unwrap().is_whole());
+        assert!(region.slice(0..100).unwrap().slice(..).unwrap().is_whole());
+        assert!(!region.slice(1..).unwrap().is_whole());
+        assert!(!region.slice(1..).unwrap().slice(..).unwrap().is_whole());
+        assert!(!region.slice(..0).unwrap().is_whole());
     }
 
     #[test]
@@ -358,18 +334,6 @@ mod tests {
     fn flushing_needs_its_own_usage() {
         assert!(region().can_flush(FlushKind::Visibility));
         assert!(!region().can_flush(FlushKind::Persistent));
-    }
-
-    #[test]
-    fn a_target_lies_as_in_a_work_request() {
-        let target = Target::new(0x1122, 0x33, Usage::READ_SRC);
-        assert_eq!((target.addr(), target.rkey()), (0x1122, 0x33));
-        assert_eq!(target.usage(), Usage::READ_SRC);
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&target.addr.to_ne_bytes());
-        bytes[8..].copy_from_slice(&target.keys.to_ne_bytes());
-        assert_eq!(bytes[8..12], 0x33u32.to_ne_bytes());
-        assert_eq!(target.at(2).addr(), 0x1124);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{Cq, Peer, RecvBatch, Result, cq::CompletionChannel, mr::LocalSlice, verbs::RawSrq};
+use crate::{
+    Cq, Peer, RecvBatch, Result, cq::CompletionChannel, mr::LocalSlice, ops::ReceiveQueue,
+    verbs::RawSrq,
+};
 
 /// The configuration of a shared receive queue. The defaults are librpma's.
 #[derive(Debug, Clone)]
@@ -88,6 +91,7 @@ pub struct Srq {
 #[derive(Debug)]
 struct Inner {
     raw: RawSrq,
+    receives: ReceiveQueue,
     rcq: Option<Cq>,
     peer: Peer,
 }
@@ -106,22 +110,25 @@ impl Srq {
                 "a shared receive queue needs an entry",
             ));
         }
-        if cfg.max_sge == 0 || cfg.max_sge > crate::verbs::MAX_SGE as u32 {
+        if cfg.max_sge == 0 || cfg.max_sge > crate::ops::MAX_SGE as u32 {
             return Err(crate::Error::invalid("max_sge", "not within 1..=16"));
         }
-        let raw = RawSrq::create(
-            peer.pd(),
+        let raw = RawSrq::create(peer.pd(), cfg.size, cfg.max_sge)?;
+        let (depth, max_sge) = raw.granted();
+        let caps = peer.capabilities();
+        let receives = ReceiveQueue::new(
             peer.tag(),
-            cfg.size,
-            cfg.max_sge,
-            peer.capabilities().max_message_size,
-        )?;
+            max_sge,
+            caps.max_message_size,
+            caps.transport.is_iwarp(),
+            depth,
+        );
         let rcq = match cfg.rcq_size {
             0 => None,
             size => {
                 let context = peer.pd().context();
                 let channel = CompletionChannel::create(context)?;
-                let entries = size.max(raw.depth());
+                let entries = size.max(depth);
                 Some(Cq::create(
                     context,
                     entries,
@@ -134,6 +141,7 @@ impl Srq {
         Ok(Srq {
             inner: Arc::new(Inner {
                 raw,
+                receives,
                 rcq,
                 peer: peer.clone(),
             }),
@@ -157,7 +165,7 @@ impl Srq {
 
     /// The number of receives that it can hold.
     pub fn depth(&self) -> u32 {
-        self.inner.raw.depth()
+        self.inner.receives.depth()
     }
 
     /// Posts a receive into `dst`, which must be registered for [`Usage::RECV`](crate::Usage::RECV); an empty slice takes messages of no
@@ -170,24 +178,25 @@ impl Srq {
     #[doc(alias = "rpma_srq_recv")]
     #[inline]
     pub fn recv(&self, dst: &LocalSlice<'_>, wr_id: u64) -> Result<()> {
-        self.inner.raw.recv_one(dst, wr_id)
+        let inner = &*self.inner;
+        inner.receives.recv_one(&inner.raw, dst, wr_id)
     }
 
-    /// [`recv`](Self::recv) as the C interface tries it first; see [`Tried`](crate::Tried).
-    #[doc(hidden)]
+    /// The queue, for quick receives of the C interface.
     #[inline(always)]
-    pub fn try_recv(&self, dst: (&crate::LocalRegion, u64), len: u64, wr_id: u64) -> crate::Tried {
-        self.inner.raw.try_recv(dst, len, wr_id)
+    pub(crate) fn queue(&self) -> (&RawSrq, &ReceiveQueue) {
+        (&self.inner.raw, &self.inner.receives)
     }
 
     /// Posts a receive that is spread over several slices.
     pub fn recv_scatter(&self, dst: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
-        self.inner.raw.recv(dst, wr_id)
+        let inner = &*self.inner;
+        inner.receives.recv(&inner.raw, dst, wr_id)
     }
 
     /// Receives to be posted in one call.
     pub fn recv_batch(&self) -> RecvBatch<'_> {
-        RecvBatch::on_srq(&self.inner.raw)
+        RecvBatch::new(&self.inner.raw, &self.inner.receives)
     }
 
     /// Asks for the asynchronous event [`AsyncEventKind::SRQ_LIMIT_REACHED`](crate::AsyncEventKind::SRQ_LIMIT_REACHED) once fewer than

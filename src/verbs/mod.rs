@@ -10,7 +10,6 @@
 
 mod acks;
 mod async_event;
-pub(crate) mod batch;
 mod check;
 mod context;
 mod cq;
@@ -18,35 +17,24 @@ mod device;
 #[cfg(feature = "efa")]
 pub mod efa;
 mod mr;
-mod outcome;
 mod pd;
-mod place;
-mod post;
 mod probe;
-pub(crate) mod qp;
-pub(crate) mod recv_batch;
-mod request;
-mod send_buffer;
-mod sges;
-mod spare;
+mod qp;
 mod srq;
-mod submit;
 mod wc;
 mod workarounds;
+mod wr;
 
 pub use async_event::{AsyncEvent, AsyncSubject};
-pub use batch::Batch;
 pub(crate) use check::{check, check_ptr, errno, last_errno, nothing_yet};
 pub(crate) use context::{Context, device_name};
 pub(crate) use cq::{CqId, RawChannel, RawCq, poll_failed};
 pub use device::{Capabilities, DeviceInfo, OdpCapabilities};
 pub(crate) use mr::{Mr, Refused};
-pub use outcome::Tried;
 pub(crate) use pd::Pd;
 pub(crate) use probe::max_inline;
-pub(crate) use qp::Qp;
-pub use recv_batch::RecvBatch;
-pub(crate) use sges::MAX_SGE;
+pub(crate) use qp::{PostReceives, RawQp};
 pub(crate) use srq::RawSrq;
 pub use wc::Completion;
-pub(crate) use workarounds::{SHORT, Workarounds};
+pub(crate) use workarounds::{FIRST_PART, SHORT, Workarounds};
+pub(crate) use wr::{Op, Request, Target, flush_arg, is_one, op, start, start_with_elements};

@@ -1,7 +1,6 @@
 //! Names every Rust item of docs/librpma.md, so that the table cannot name one that is not there: this file would not compile.
 //!
 //! What is generic has its type written out.
-#![allow(deprecated, reason = "the older interface is in the table too")]
 
 use std::{fmt::Display, ops::RangeFull, os::fd::AsFd};
 
@@ -35,9 +34,7 @@ fn all_items_exist() {
         rpma::Connection::next_event, rpma::Connection::event_fd, rpma::Connection::private_data,
         rpma::Connection::apply_peer_cfg, rpma::Connection::qp_num, rpma::Connection::disconnect, rpma::Connection::close,
         rpma::Connection::cq, rpma::Connection::rcq, rpma::Connection::wait, rpma::Connection::completion_fd,
-        rpma::Connection::recv, rpma::Connection::get_completion_fd, rpma::Connection::completion_wait,
-        rpma::Connection::completion_get,
-        rpma::Connection::wait_event, rpma::Cq::wait, rpma::Cq::waker, rpma::Cq::poll, rpma::Cq::get_completion,
+        rpma::Connection::wait_event, rpma::Cq::wait, rpma::Cq::waker, rpma::Cq::poll,
         rpma::SrqCfg::new, rpma::SrqCfg::size, rpma::SrqCfg::size_value, rpma::SrqCfg::rcq_size, rpma::SrqCfg::rcq_size_value,
         rpma::Srq::new, rpma::Srq::recv, rpma::Srq::rcq,
         rpma::Error::code, rpma::code::NO_COMPLETION,
@@ -47,24 +44,22 @@ fn all_items_exist() {
         rpma::Connection::sq_size, rpma::Connection::rq_size, rpma::Endpoint::listen_with, rpma::Endpoint::local_addr,
         rpma::LocalSlice::EMPTY, rpma::ConnEvent::kind, rpma::CmEventKind::REJECTED, rpma::Cq::arm, rpma::Cq::wait_event,
         rpma::Cq::take, rpma::Srq::recv_batch, rpma::RemoteRegion::whole, rpma::ConnCfg::flush_method,
-        rpma::Descriptor::to_librpma, rpma::Usage::ATOMIC, rpma::cq::OldOperation::Other,
+        rpma::Descriptor::to_librpma, rpma::Usage::ATOMIC,
         log::set_logger, log::set_max_level, log::max_level,
     }
 
-    type Transfer = fn(&Connection, &LocalSlice<'_>, &RemoteSlice, Signal) -> Result<()>;
-    let _: [Transfer; 3] = [
-        rpma::Connection::read,
-        rpma::Connection::write,
-        rpma::Connection::write_atomic,
-    ];
-    let _: fn(&Connection, &LocalSlice<'_>, &RemoteSlice, u32, Signal) -> Result<()> =
-        rpma::Connection::write_with_imm;
-    let _: fn(&Connection, &RemoteSlice, [u8; 8], Signal) -> Result<()> =
-        rpma::Connection::atomic_write;
-    let _: fn(&Connection, &RemoteSlice, FlushKind, Signal) -> Result<()> = rpma::Connection::flush;
-    let _: fn(&Connection, &LocalSlice<'_>, Signal) -> Result<()> = rpma::Connection::send;
-    let _: fn(&Connection, &LocalSlice<'_>, u32, Signal) -> Result<()> =
-        rpma::Connection::send_with_imm;
+    // What is generic over its arguments.
+    let _ =
+        |conn: &Connection, near: &LocalSlice<'_>, far: &RemoteSlice, post: Signal| -> Result<()> {
+            rpma::Connection::read(conn, near, far, post)?;
+            rpma::Connection::write(conn, near, far, post)?;
+            rpma::Connection::write_with_imm(conn, near, far, 0, post)?;
+            rpma::Connection::atomic_write(conn, far, [0; 8], post)?;
+            rpma::Connection::flush(conn, far, FlushKind::Visibility, post)?;
+            rpma::Connection::send(conn, near, post)?;
+            rpma::Connection::send_with_imm(conn, near, 0, post)?;
+            rpma::Connection::recv(conn, near, 0)
+        };
     let _: fn(&LocalRegion, RangeFull, Advice, bool) -> Result<()> = rpma::LocalRegion::advise;
 
     let _ = |odp: rpma::OdpCapabilities| odp.supported;

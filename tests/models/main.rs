@@ -10,7 +10,7 @@ mod wakeups_model;
 mod acks;
 #[path = "../../src/cq/arming.rs"]
 mod arming;
-#[path = "../../src/verbs/spare.rs"]
+#[path = "../../src/ops/spare.rs"]
 mod spare;
 #[path = "../../src/wait/turns.rs"]
 mod turns;

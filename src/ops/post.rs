@@ -39,17 +39,6 @@ pub struct Post {
 }
 
 impl Post {
-    /// [`Signal::Always`] or [`Signal::OnError`], by `yes`: for the C interface, whose flags are a number.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn signaled_if(yes: bool, wr_id: u64) -> Self {
-        const SHIFT: u32 = ffi::IBV_SEND_SIGNALED.trailing_zeros();
-        Post {
-            wr_id,
-            flags: u32::from(yes) << SHIFT,
-        }
-    }
-
     /// See [`Signal::fenced`].
     pub fn fenced(mut self) -> Self {
         self.flags |= ffi::IBV_SEND_FENCE;
@@ -73,16 +62,5 @@ impl From<Signal> for Post {
             },
             Signal::OnError(wr_id) => Post { wr_id, flags: 0 },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flag_is_a_signal() {
-        assert_eq!(Post::signaled_if(true, 7), Signal::Always(7).into());
-        assert_eq!(Post::signaled_if(false, 8), Signal::OnError(8).into());
     }
 }

@@ -4,43 +4,11 @@ use std::mem::MaybeUninit;
 
 use rdma_sys as ffi;
 
-use super::request::{check_local, too_long};
+use super::check::check_local;
 use crate::{Error, Result, Usage, mr::LocalSlice};
 
 /// The most scatter/gather elements of one request that this crate passes on.
 pub(crate) const MAX_SGE: usize = 16;
-
-/// What a receive queue takes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RecvLimits {
-    /// That of the protection domain.
-    pub(super) tag: u64,
-    pub(super) max_sge: u32,
-    pub(super) max_message: u64,
-    /// A list without an element is refused: siw does so, in its library, although it takes one of no bytes.
-    pub(super) needs_sge: bool,
-}
-
-impl RecvLimits {
-    /// The list of a receive into `slices`.
-    #[inline]
-    pub(super) fn gather(&self, slices: &[LocalSlice<'_>]) -> Result<Sges> {
-        let mut sges = Sges::new();
-        sges.gather(
-            self.tag,
-            Usage::RECV,
-            "dst",
-            slices,
-            self.max_sge,
-            self.max_message,
-        )?;
-        if self.needs_sge && sges.len == 0 {
-            sges.list[0].write(LocalSlice::EMPTY.sge);
-            sges.len = 1;
-        }
-        Ok(sges)
-    }
-}
 
 /// A scatter/gather list on the stack.
 pub(super) struct Sges {
@@ -66,7 +34,6 @@ impl Sges {
         argument: &'static str,
         slices: &[LocalSlice<'_>],
         max_sge: u32,
-        max_message: u64,
     ) -> Result<u64> {
         let mut total = 0u64;
         for slice in slices {
@@ -81,27 +48,22 @@ impl Sges {
             self.list[self.len].write(slice.sge);
             self.len += 1;
         }
-        if total > max_message {
-            return Err(too_long(argument, total, max_message));
-        }
         Ok(total)
     }
 
-    #[inline]
-    pub(super) fn as_ptr(&self) -> *const ffi::ibv_sge {
-        self.list.as_ptr().cast()
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
+    /// One element of no bytes, where there is none.
+    pub(super) fn fill_empty(&mut self) {
+        if self.len == 0 {
+            self.list[0].write(LocalSlice::EMPTY.sge);
+            self.len = 1;
+        }
     }
 
     /// What was gathered.
     #[inline]
     pub(super) fn as_slice(&self) -> &[ffi::ibv_sge] {
         // SAFETY: the first `len` elements were written.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.list.as_ptr().cast(), self.len) }
     }
 }
 

@@ -1,0 +1,447 @@
+//! The memory of a batch, and its ways to the device.
+
+use std::ptr::{NonNull, addr_of_mut};
+
+use rdma_sys as ffi;
+
+use super::{
+    Qp,
+    entry::{Entry, Where, data, is_extended, is_op, put, put_alone, wr},
+    outcome::{accepted, post_failed, taken},
+    sink::Data,
+};
+use crate::{
+    Call, Result,
+    mr::{FlushPlan, quick},
+    verbs::{Op, Request, start, start_with_elements},
+};
+
+/// The operations of a [`Batch`](super::Batch) that were not submitted yet. Where the next one goes is the batch's to know: it is the
+/// argument `next` here.
+///
+/// The places are linked once, when they are made: each to its own element and to the place behind it. To post them takes an end to the
+/// list, which is taken away again.
+pub(crate) struct BatchMemory {
+    /// What the last post named as refused; null but between a post and [`refused`](Self::refused).
+    bad: *mut ffi::ibv_send_wr,
+    /// The first place in the mode `List`, else [`BEHIND`] all places: one comparison tells that there is a list to post.
+    pub(super) list: *mut Entry,
+    /// The first place.
+    pub(super) first: *mut Entry,
+    mode: Mode,
+    /// The queue pair's key for the quick check.
+    key: u32,
+    /// The memory of the places and the mark: the vector itself stays empty.
+    places: Vec<Entry>,
+    /// The elements of the operations that have more than one.
+    sges: Vec<ffi::ibv_sge>,
+    inline: Vec<u8>,
+}
+
+/// How a batch goes to the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// As the linked list that it is, by `ibv_post_send(3)`.
+    List,
+    /// Between one `ibv_wr_start` and one `ibv_wr_complete`: it holds operations that only `ibv_wr_post(3)` has.
+    Chain,
+    /// Either, once the elements and data that do not lie in the entries are linked.
+    Mixed,
+}
+
+/// Above all places.
+const BEHIND: *mut Entry = std::ptr::without_provenance_mut(usize::MAX);
+
+// SAFETY: the pointers point into the memory itself; those inside of the places are followed only by the provider within `submit`.
+unsafe impl Send for BatchMemory {}
+// SAFETY: as above.
+unsafe impl Sync for BatchMemory {}
+
+impl BatchMemory {
+    /// Memory for a queue pair with this send queue and this key for the quick check.
+    pub(super) fn new(depth: usize, key: u32) -> Self {
+        let capacity = depth.clamp(4, 64);
+        let mut memory = BatchMemory {
+            bad: std::ptr::null_mut(),
+            list: std::ptr::null_mut(),
+            first: std::ptr::null_mut(),
+            mode: Mode::List,
+            key,
+            places: Vec::with_capacity(capacity + 1),
+            sges: Vec::new(),
+            inline: Vec::with_capacity(capacity * 8),
+        };
+        memory.first = memory.places.as_mut_ptr();
+        memory.list = memory.first;
+        memory.link(usize::MAX);
+        memory
+    }
+
+    /// The number of operations before `next`; the two parts of a split read are one.
+    pub(super) fn len(&self, next: *mut Entry) -> usize {
+        let places = self.places_before(next);
+        match self.mode {
+            Mode::List | Mode::Chain => places,
+            // SAFETY: they lie before `next`, so they are places.
+            Mode::Mixed => places - unsafe { parts(self.first, places) },
+        }
+    }
+
+    fn places_before(&self, next: *mut Entry) -> usize {
+        (next.addr() - self.first.addr()) / size_of::<Entry>()
+    }
+
+    /// Forgets all operations; gives the next place.
+    #[inline]
+    pub(super) fn clear(&mut self) -> *mut Entry {
+        if self.mode == Mode::Mixed {
+            self.clear_mixed();
+        }
+        self.mode = Mode::List;
+        self.list = self.first;
+        self.first
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn clear_mixed(&mut self) {
+        self.sges.clear();
+        self.inline.clear();
+        self.link(usize::MAX);
+    }
+
+    /// Links the first `len` places, as those of plain operations: each to its element and to the place behind it. Sets the mark, too.
+    #[inline(never)]
+    fn link(&mut self, len: usize) {
+        let capacity = self.places.capacity() - 1;
+        // SAFETY: the places and the mark behind them lie in the vector's memory, and nothing of them is read.
+        unsafe {
+            for n in 0..len.min(capacity) {
+                let entry = self.first.add(n);
+                addr_of_mut!((*wr(entry)).sg_list).write(addr_of_mut!((*entry).sge));
+                addr_of_mut!((*wr(entry)).next).write(wr(entry.add(1)));
+                addr_of_mut!((*entry).key).write(self.key);
+                addr_of_mut!((*entry).flushes).write(FlushPlan::all());
+                addr_of_mut!((*entry).data).write(Where::Here);
+                addr_of_mut!((*entry).part).write(false);
+            }
+            let mark = self.first.add(capacity);
+            addr_of_mut!((*mark).key).write(quick::NOTHING);
+            addr_of_mut!((*mark).flushes).write(FlushPlan::empty());
+        }
+    }
+
+    /// Makes room for `more` operations behind `next`; gives the next place.
+    fn reserve(&mut self, next: *mut Entry, more: usize) -> *mut Entry {
+        let len = self.places_before(next);
+        let capacity = self.places.capacity() - 1;
+        if len + more <= capacity {
+            return next;
+        }
+        let old = std::mem::replace(
+            &mut self.places,
+            Vec::with_capacity(2 * capacity + more + 1),
+        );
+        let from = self.first;
+        self.first = self.places.as_mut_ptr();
+        if self.mode == Mode::List {
+            self.list = self.first;
+        }
+        self.link(usize::MAX);
+        // SAFETY: both have room for `len` places, and are apart; what is moved is linked again.
+        unsafe {
+            self.first.copy_from_nonoverlapping(from, len);
+            self.relink(len);
+        }
+        drop(old);
+        self.first.wrapping_add(len)
+    }
+
+    /// Links the first `len` places, which hold operations, where they are now.
+    ///
+    /// # Safety
+    /// They must be places that hold operations.
+    unsafe fn relink(&mut self, len: usize) {
+        let (sges, inline) = (self.sges.as_mut_ptr(), self.inline.as_mut_ptr());
+        // SAFETY: the caller's places; the lists hold from `start` on what was put there for them.
+        unsafe {
+            for n in 0..len {
+                let entry = self.first.add(n);
+                let mut list = addr_of_mut!((*entry).sge);
+                match data(entry) {
+                    Where::Here => {}
+                    Where::Listed | Where::Uneven => list = sges.add((*entry).start),
+                    Where::Inline => {
+                        addr_of_mut!((*list).addr).write(inline.add((*entry).start).addr() as u64);
+                    }
+                }
+                addr_of_mut!((*wr(entry)).sg_list).write(list);
+                addr_of_mut!((*wr(entry)).next).write(wr(entry.add(1)));
+            }
+        }
+    }
+
+    /// Puts an operation of `ibv_wr_post(3)` alone to `next`; gives the next place.
+    ///
+    /// # Safety
+    /// There must be room.
+    #[inline(always)]
+    pub(super) unsafe fn put_extended(&mut self, next: *mut Entry, request: Request) -> *mut Entry {
+        self.list = BEHIND;
+        if self.mode == Mode::List {
+            self.mode = Mode::Chain;
+        }
+        // SAFETY: the caller's word on the room.
+        unsafe { put_alone(next, request) }
+    }
+
+    /// Adds a checked operation; gives the next place.
+    pub(super) fn add(
+        &mut self,
+        next: *mut Entry,
+        mut request: Request,
+        data: Data<'_>,
+    ) -> *mut Entry {
+        let next = self.reserve(next, 2);
+        let mut sge = NO_ELEMENT;
+        // SAFETY: there is room for two.
+        unsafe {
+            match data {
+                Data::Elements(_) if request.op.is_extended() => self.put_extended(next, request),
+                Data::Elements([]) => put_alone(next, request),
+                Data::Elements([sge]) => put(next, request, 1, sge),
+                Data::Elements(list) => {
+                    let even = list.iter().all(|sge| sge.length == list[0].length);
+                    self.mark(next, if even { Where::Listed } else { Where::Uneven });
+                    addr_of_mut!((*next).start).write(self.sges.len());
+                    self.sges.extend_from_slice(list);
+                    put(next, request, list.len(), &sge)
+                }
+                Data::Copied(bytes) => {
+                    self.mark(next, Where::Inline);
+                    addr_of_mut!((*next).start).write(self.inline.len());
+                    self.inline.extend_from_slice(bytes);
+                    request.flags |= ffi::IBV_SEND_INLINE;
+                    sge.length = bytes.len() as u32;
+                    put(next, request, usize::from(!bytes.is_empty()), &sge)
+                }
+                Data::Behind((first, head), rest) => {
+                    self.mark(next, Where::Here);
+                    addr_of_mut!((*next).part).write(true);
+                    put(put(next, *first, 1, head), request, 1, &rest)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// `next` must be a place.
+    unsafe fn mark(&mut self, next: *mut Entry, place: Where) {
+        self.mode = Mode::Mixed;
+        self.list = BEHIND;
+        // SAFETY: the caller's place.
+        unsafe { addr_of_mut!((*next).data).write(place) };
+    }
+
+    /// Posts the list of all operations before `next`; gives the provider's return code where not all was taken.
+    ///
+    /// # Safety
+    /// `next` must be behind [`list`](Self::list).
+    #[inline(always)]
+    pub(super) unsafe fn post_list(&mut self, qp: &Qp, next: *mut Entry) -> Option<i32> {
+        // SAFETY: the mode is `List` and there is an operation. The last one ends the list, the others are linked to the next; the list
+        // lies in the memory with all that it points at.
+        unsafe {
+            let link = addr_of_mut!((*wr(next.sub(1))).next);
+            link.write(std::ptr::null_mut());
+            let ret = qp.raw.post_send(wr(self.list), &mut self.bad);
+            link.write(wr(next));
+            if taken(ret, self.bad) {
+                None
+            } else {
+                Some(ret)
+            }
+        }
+    }
+
+    /// Posts all operations before `next` where they are a plain chain; gives the provider's return code then, else `None`.
+    #[inline(never)]
+    pub(super) fn post_chain(&mut self, qp: &Qp, next: *mut Entry) -> Option<i32> {
+        let (Mode::Chain, Some(ex)) = (self.mode, qp.raw.extended()) else {
+            return None;
+        };
+        // SAFETY: the operations are plain, as the mode says, which is never so without an operation.
+        let ret = unsafe { chain::<true>(ex, self.first, next) };
+        if ret == 0 {
+            self.mode = Mode::List;
+            self.list = self.first;
+        }
+        Some(ret)
+    }
+
+    /// Posts all operations before `next`, if there are any, and gives the next place.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn submit(&mut self, qp: &Qp, next: *mut Entry) -> (Result<()>, *mut Entry) {
+        let len = self.places_before(next);
+        if len == 0 {
+            return (Ok(()), self.clear());
+        }
+        // SAFETY: from `first` on there are `len` operations, and the memory has all that they point at.
+        match unsafe { self.submit_all(qp, next, len) } {
+            Ok(()) => (Ok(()), self.clear()),
+            Err((ret, call, places)) => {
+                let (operations, next) = self.remove(places.min(len), len);
+                (Err(post_failed(call, ret, operations)), next)
+            }
+        }
+    }
+
+    /// The provider's return code, the call, and how many places were accepted, where not all were.
+    ///
+    /// # Safety
+    /// There must be `len` operations, at least one, before `next`.
+    unsafe fn submit_all(
+        &mut self,
+        qp: &Qp,
+        next: *mut Entry,
+        len: usize,
+    ) -> std::result::Result<(), (i32, Call, usize)> {
+        // SAFETY: the caller's operations.
+        unsafe {
+            if self.mode == Mode::Mixed {
+                self.relink(len);
+            }
+            let (mut entry, first) = (self.first, self.first);
+            let chained = (0..len).any(|n| is_extended(first.add(n)));
+            while entry != next {
+                // Operations of different ways go in runs. rdma-core's provider for rxe (seen in 44 to 56) takes the first element's length
+                // for that of each when it is told of them by `ibv_wr_set_sge_list`, and would cut or overrun the data without a word.
+                let by_list = |entry| !chained || data(entry) == Where::Uneven;
+                let (list, mut end) = (by_list(entry), entry.add(1));
+                while end != next && by_list(end) == list {
+                    end = end.add(1);
+                }
+                let before = self.places_before(entry);
+                if list {
+                    let link = addr_of_mut!((*wr(end.sub(1))).next);
+                    link.write(std::ptr::null_mut());
+                    let mut bad = std::ptr::null_mut();
+                    let ret = qp.raw.post_send(wr(entry), &mut bad);
+                    link.write(wr(end));
+                    let run = self.places_before(end) - before;
+                    let (from, stride) = (entry.addr(), size_of::<Entry>());
+                    if let Some((ret, n)) = accepted(ret, from, bad.addr(), stride, run) {
+                        return Err((ret, Call::IbvPostSend, before + n));
+                    }
+                } else {
+                    let Some(ex) = qp.raw.extended() else {
+                        return Err((libc::EOPNOTSUPP, Call::IbvWrComplete, before));
+                    };
+                    match chain::<false>(ex, entry, end) {
+                        0 => {}
+                        ret => return Err((ret, Call::IbvWrComplete, before)),
+                    }
+                }
+                entry = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a post by [`post_list`](Self::post_list) that was refused: the error and the next place.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refused(&mut self, next: *mut Entry, ret: i32) -> (Result<()>, *mut Entry) {
+        let bad = std::mem::replace(&mut self.bad, std::ptr::null_mut());
+        let len = self.places_before(next);
+        let (first, stride) = (self.first.addr(), size_of::<Entry>());
+        match accepted(ret, first, bad.addr(), stride, len) {
+            None => (Ok(()), self.clear()),
+            Some((ret, places)) => {
+                let (operations, next) = self.remove(places, len);
+                (Err(post_failed(Call::IbvPostSend, ret, operations)), next)
+            }
+        }
+    }
+
+    /// Removes the first `n` of `len` places, which were accepted; gives the number of their operations, and the next place. Of a split read
+    /// whose second part was not accepted, both parts stay.
+    fn remove(&mut self, mut n: usize, len: usize) -> (usize, *mut Entry) {
+        let first = self.first;
+        // SAFETY: `len` places hold operations; those that stay lie behind the first `n`.
+        unsafe {
+            if n > 0 && (*first.add(n - 1)).part {
+                n -= 1;
+            }
+            let operations = n - parts(first, n);
+            if n == len {
+                return (operations, self.clear());
+            }
+            first.copy_from(first.add(n), len - n);
+            self.relink(len - n);
+            for n in len - n..len {
+                addr_of_mut!((*first.add(n)).data).write(Where::Here);
+                addr_of_mut!((*first.add(n)).part).write(false);
+                addr_of_mut!((*wr(first.add(n))).sg_list).write(addr_of_mut!((*first.add(n)).sge));
+            }
+            (operations, first.add(len - n))
+        }
+    }
+}
+
+const NO_ELEMENT: ffi::ibv_sge = ffi::ibv_sge {
+    addr: 0,
+    length: 0,
+    lkey: 0,
+};
+
+/// How many of `len` places are first parts.
+///
+/// # Safety
+/// There must be so many from `first` on.
+unsafe fn parts(first: *mut Entry, len: usize) -> usize {
+    // SAFETY: the caller's places.
+    (0..len)
+        .filter(|n| unsafe { (*first.add(*n)).part })
+        .count()
+}
+
+/// Operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none; gives the provider's return code.
+///
+/// # Safety
+/// From `first` to `end` there must be linked operations, at least one, that the queue pair was created with; `PLAIN` says that none has
+/// inline data or several elements.
+#[inline(always)]
+unsafe fn chain<const PLAIN: bool>(
+    ex: NonNull<ffi::ibv_qp_ex>,
+    first: *mut Entry,
+    end: *mut Entry,
+) -> i32 {
+    let ex = ex.as_ptr();
+    let mut entry = first;
+    // SAFETY: the caller's operations; the queue pair is alive and extended; start and complete are paired, and nothing in between can
+    // return early or panic.
+    unsafe {
+        ffi::ibv_wr_start(ex);
+        loop {
+            let request = wr(entry).cast_const();
+            (*ex).wr_id = (*request).wr_id;
+            (*ex).wr_flags = (*request).send_flags;
+            if PLAIN && is_op(entry, Op::Write, 1) {
+                start(ex, Op::Write, request);
+                let sge = addr_of_mut!((*entry).sge);
+                ffi::ibv_wr_set_sge(ex, (*sge).lkey, (*sge).addr, (*sge).length);
+            } else if is_op(entry, Op::Flush, 0) {
+                start(ex, Op::Flush, request);
+            } else {
+                start_with_elements(ex, request);
+            }
+            entry = entry.add(1);
+            if entry == end {
+                break;
+            }
+        }
+        ffi::ibv_wr_complete(ex)
+    }
+}

@@ -1,0 +1,261 @@
+//! The operations of a connection: their table, their check, and their ways to the device.
+//!
+//! # Safety
+//! Everything that is posted was checked against the queue pair here ([`check`] or the quick check of [`sink`]), and [`Qp`] is made of
+//! a queue pair that was created with the operations that its features name. The memory of a batch ([`memory`], [`entry`]) is followed
+//! only while the batch that owns it is borrowed.
+#![allow(unsafe_code)]
+
+mod batch;
+mod check;
+mod entry;
+mod facade;
+mod memory;
+mod outcome;
+mod post;
+mod receive;
+mod sges;
+mod sink;
+mod spare;
+mod table;
+
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
+};
+
+use rdma_sys as ffi;
+
+pub use batch::Batch;
+pub(crate) use check::{Args, Near};
+pub(crate) use facade::{for_each_operation, operation_methods, operation_trait};
+use memory::BatchMemory;
+pub use outcome::Attempt;
+pub use post::{Post, Signal};
+pub(crate) use receive::ReceiveQueue;
+pub use receive::RecvBatch;
+pub(crate) use sges::MAX_SGE;
+pub(crate) use sink::{
+    Now, QuickFar, QuickNear, atomic_write, flush, operation, quick_flush, quick_send,
+    quick_transfer, quick_word, send, transfer,
+};
+use spare::{free_spare, give_spare, take_spare};
+
+use crate::{
+    FlushKind, FlushMethod, Result,
+    mr::{FlushPlan, RemoteSlice, quick},
+    verbs::{RawQp, Workarounds},
+};
+
+/// What a queue pair can do beyond reads, writes and sends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Features {
+    /// Native flush to visibility.
+    pub(crate) flush_visibility: bool,
+    /// Native flush to persistence.
+    pub(crate) flush_persistent: bool,
+    /// Native atomic write.
+    pub(crate) atomic_write: bool,
+    /// Compare-and-swap, fetch-and-add.
+    pub(crate) atomics: bool,
+    /// Immediate data.
+    pub(crate) immediate: bool,
+}
+
+/// What a [`Qp`] is made of.
+pub(crate) struct QpParts {
+    pub(crate) qp: NonNull<ffi::ibv_qp>,
+    pub(crate) cap: ffi::ibv_qp_cap,
+    /// The queue pair was created with the extended send operations of `features`.
+    pub(crate) extended: bool,
+    pub(crate) features: Features,
+    pub(crate) flush_method: FlushMethod,
+    pub(crate) pd_tag: u32,
+    pub(crate) max_message: u64,
+    /// Where flushes by reading put the byte that they read.
+    pub(crate) scratch: ffi::ibv_sge,
+    pub(crate) workarounds: Workarounds,
+    pub(crate) has_srq: bool,
+    pub(crate) iwarp: bool,
+}
+
+/// A reliable-connection queue pair, with all that the data path needs at hand.
+pub(crate) struct Qp {
+    raw: RawQp,
+    /// The protection domain's number in the upper half.
+    tag: u64,
+    /// For the quick check.
+    key: u32,
+    max_inline: u32,
+    max_message: u64,
+    max_send_sge: u32,
+    features: Features,
+    /// The flushes that are possible now; a declared peer makes it `declared_plan`.
+    flush_plan: AtomicU32,
+    declared_plan: FlushPlan,
+    declared: AtomicBool,
+    workarounds: Workarounds,
+    /// Where flushes by reading put the byte that they read.
+    scratch: ffi::ibv_sge,
+    sq_depth: u32,
+    receives: ReceiveQueue,
+    has_srq: bool,
+    spare: AtomicPtr<BatchMemory>,
+}
+
+impl std::fmt::Debug for Qp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Qp {{ num: {}, {:?} }}", self.num(), self.features)
+    }
+}
+
+impl Qp {
+    /// # Safety
+    /// `parts.qp` must be a live queue pair, created as `parts` says, and outlive every use of the result.
+    pub(crate) unsafe fn new(parts: QpParts) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        let raw = unsafe { RawQp::new(parts.qp, parts.extended)? };
+        let mut features = parts.features;
+        if raw.extended().is_none() {
+            features.flush_visibility = false;
+            features.flush_persistent = false;
+            features.atomic_write = false;
+        }
+        let plan = plan(parts.flush_method, features);
+        let tag = u64::from(parts.pd_tag) << 32;
+        let max_message = parts.max_message.min(u64::from(u32::MAX));
+        // Where there are faults to go around, every transfer takes the full check.
+        let careful = !parts.workarounds.is_empty();
+        Ok(Qp {
+            raw,
+            tag,
+            key: quick::queue_pair(parts.pd_tag, if careful { 0 } else { max_message }),
+            max_inline: parts.cap.max_inline_data,
+            max_message,
+            max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
+            features,
+            flush_plan: AtomicU32::new(
+                (plan & FlushPlan::of_kind(FlushKind::Visibility))
+                    .bits()
+                    .into(),
+            ),
+            declared_plan: plan,
+            declared: AtomicBool::new(false),
+            workarounds: parts.workarounds,
+            scratch: parts.scratch,
+            sq_depth: parts.cap.max_send_wr,
+            receives: ReceiveQueue::new(
+                parts.pd_tag,
+                parts.cap.max_recv_sge,
+                // The quick check finds no receive right where they are posted to another queue.
+                if parts.has_srq { 0 } else { max_message },
+                parts.iwarp,
+                parts.cap.max_recv_wr,
+            ),
+            has_srq: parts.has_srq,
+            spare: AtomicPtr::new(std::ptr::null_mut()),
+        })
+    }
+
+    pub(crate) fn num(&self) -> u32 {
+        self.raw.num()
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut ffi::ibv_qp {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn features(&self) -> Features {
+        self.features
+    }
+
+    pub(crate) fn max_inline(&self) -> u32 {
+        self.max_inline
+    }
+
+    pub(crate) fn max_message(&self) -> u64 {
+        self.max_message
+    }
+
+    pub(crate) fn max_send_sge(&self) -> u32 {
+        self.max_send_sge
+    }
+
+    pub(crate) fn sq_depth(&self) -> u32 {
+        self.sq_depth
+    }
+
+    pub(crate) fn rq_depth(&self) -> u32 {
+        self.receives.depth()
+    }
+
+    /// Takes note of whether the peer's device writes straight to persistent memory.
+    pub(crate) fn set_direct_write_to_pmem(&self, yes: bool) {
+        let mut plan = self.declared_plan;
+        if !yes {
+            plan &= FlushPlan::of_kind(FlushKind::Visibility);
+        }
+        self.declared.store(yes, Ordering::Relaxed);
+        self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
+    }
+
+    /// The flushes that are possible now, as far as this side is concerned.
+    #[inline(always)]
+    fn flush_plan(&self) -> FlushPlan {
+        FlushPlan::from_bits_retain(self.flush_plan.load(Ordering::Relaxed) as u8)
+    }
+
+    /// The ways in which `range` can be flushed, whatever the kind.
+    #[inline(always)]
+    fn flushes(&self, range: &RemoteSlice) -> FlushPlan {
+        self.flush_plan() & range.flushes()
+    }
+
+    /// Are flushes to be done natively or not at all?
+    fn native_only(&self) -> bool {
+        !self
+            .declared_plan
+            .intersects(FlushPlan::all() - FlushPlan::NATIVE)
+    }
+
+    /// Did the peer declare direct write to persistent memory?
+    fn declared(&self) -> bool {
+        self.declared.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn take_memory(&self) -> Box<BatchMemory> {
+        take_spare(&self.spare, || {
+            BatchMemory::new(self.sq_depth as usize, self.key)
+        })
+    }
+
+    #[inline(never)]
+    fn give_memory(&self, mut memory: Box<BatchMemory>) {
+        memory.clear();
+        give_spare(&self.spare, memory);
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        free_spare(*self.spare.get_mut());
+    }
+}
+
+/// The flushes that a queue pair can do for a peer that declared direct write to persistent memory.
+fn plan(method: FlushMethod, features: Features) -> FlushPlan {
+    let mut plan = FlushPlan::all();
+    if method == FlushMethod::Native {
+        plan &= FlushPlan::NATIVE;
+    }
+    plan.set(
+        FlushPlan::NATIVE_VISIBILITY,
+        features.flush_visibility && method != FlushMethod::ReadAfterWrite,
+    );
+    plan.set(
+        FlushPlan::NATIVE_PERSISTENT,
+        features.flush_persistent && method != FlushMethod::ReadAfterWrite,
+    );
+    plan
+}
