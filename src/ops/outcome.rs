@@ -14,8 +14,9 @@ pub enum Attempt {
     Refused {
         /// The call.
         call: Call,
-        /// What it returned.
-        ret: i32,
+        /// What it returned. In 64 bits: an attempt of 8 bytes in all would be packed into one register, and that
+        /// costs where nothing failed, too.
+        ret: i64,
     },
 }
 
@@ -24,7 +25,7 @@ impl Attempt {
     #[inline(always)]
     pub fn check(self) -> Result<()> {
         match self {
-            Attempt::Refused { call, ret } => Err(one_refused(call, ret)),
+            Attempt::Refused { call, ret } => Err(one_refused(call, ret as i32)),
             Attempt::Posted | Attempt::Undecided => Ok(()),
         }
     }
@@ -35,7 +36,10 @@ impl Attempt {
 pub(super) fn attempted<T>(call: Call, ret: i32, bad: *mut T) -> Attempt {
     match taken(ret, bad) {
         true => Attempt::Posted,
-        false => Attempt::Refused { call, ret },
+        false => Attempt::Refused {
+            call,
+            ret: ret.into(),
+        },
     }
 }
 

@@ -119,7 +119,10 @@ impl<'q> Sink<'q> for Now<'q> {
         };
         match ret {
             0 => Attempt::Posted,
-            ret => Attempt::Refused { call, ret },
+            ret => Attempt::Refused {
+                call,
+                ret: ret.into(),
+            },
         }
     }
 
