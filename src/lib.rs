@@ -16,7 +16,7 @@ mod wait;
 
 pub use cm::{
     CmEventKind, ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg,
-    Fired, FlushMethod, devices,
+    Fired, FlushMethod, Host, devices,
 };
 pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
 pub use error::{Error, Result, code};

@@ -81,7 +81,7 @@ impl ConnCfg {
         ConnCfg::default()
     }
 
-    /// How long making an outgoing request may take: addresses and route, all addresses of the name together. Default: 1 s.
+    /// How long making an outgoing request may take: name, addresses and route, all addresses of the name together. Default: 1 s.
     ///
     /// [`Connection::open`](crate::Connection::open) bounds the handshake by the same deadline too.
     #[doc(alias = "rpma_conn_cfg_set_timeout")]

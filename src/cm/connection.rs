@@ -65,7 +65,21 @@ impl Connection {
         cfg: &ConnCfg,
         private_data: Option<&[u8]>,
     ) -> Result<Self> {
-        let conn = ConnRequest::new(peer, node, service, cfg)?.connect(private_data)?;
+        Connection::establish(ConnRequest::new(peer, node, service, cfg)?, private_data)
+    }
+
+    /// As [`open`](Self::open), to an address and port. Nothing is resolved by name.
+    pub fn open_addr(
+        peer: &Peer,
+        addr: SocketAddr,
+        cfg: &ConnCfg,
+        private_data: Option<&[u8]>,
+    ) -> Result<Self> {
+        Connection::establish(ConnRequest::new_addr(peer, addr, cfg)?, private_data)
+    }
+
+    fn establish(request: ConnRequest, private_data: Option<&[u8]>) -> Result<Self> {
+        let conn = request.connect(private_data)?;
         conn.established_by(conn.deadline, conn.timeout)?;
         Ok(conn)
     }

@@ -2,7 +2,7 @@ use std::{ffi::c_int, ptr::NonNull, sync::Arc, time::Duration};
 
 use rdma_sys as ffi;
 
-use super::addr::{bound_context, resolved_context};
+use super::{Target, bound_context, resolved_context};
 use crate::{
     DeviceInfo, Error, Peer, Result,
     verbs::{Context, last_errno},
@@ -92,11 +92,12 @@ unsafe impl Sync for RawContext {}
 impl RawContext {
     /// The device that owns the local address `address`; see [`Peer::local`].
     pub fn local(address: &str) -> Result<Self> {
-        RawContext::anchored(bound_context(address)?.0)
+        RawContext::anchored(bound_context(Target::Name(address, None))?.0)
     }
 
     /// The device over which the remote address `address` is reached; see [`Peer::remote`].
     pub fn remote(address: &str) -> Result<Self> {
+        let address = Target::Name(address, None);
         RawContext::anchored(resolved_context(address, Duration::from_millis(1000))?.0)
     }
 

@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    addr::{self, Address},
+    Target,
+    addr::Address,
     channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
@@ -58,7 +59,7 @@ impl Endpoint {
     /// [`local_addr`](Self::local_addr)).
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as `EADDRINUSE`;
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is neither known nor a port number; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as `EADDRINUSE`;
     /// [`Error::WrongDevice`] where the address belongs to another device than `peer`'s.
     #[doc(alias = "rpma_ep_listen")]
     pub fn listen(peer: &Peer, node: &str, service: &str) -> Result<Self> {
@@ -67,8 +68,17 @@ impl Endpoint {
 
     /// As [`listen`](Self::listen), with a configuration.
     pub fn listen_with(peer: &Peer, node: &str, service: &str, cfg: &EndpointCfg) -> Result<Self> {
+        Endpoint::on(peer, Target::Name(node, Some(service)), cfg)
+    }
+
+    /// As [`listen_with`](Self::listen_with), on an address and port. Nothing is resolved by name.
+    pub fn listen_addr(peer: &Peer, addr: SocketAddr, cfg: &EndpointCfg) -> Result<Self> {
+        Endpoint::on(peer, Target::Addr(addr), cfg)
+    }
+
+    fn on(peer: &Peer, target: Target<'_>, cfg: &EndpointCfg) -> Result<Self> {
         let mut last = None;
-        for address in addr::resolve(node, Some(service), true)? {
+        for address in target.addresses(true, Until::Forever, Duration::ZERO)? {
             match listen_on(peer, &address, cfg) {
                 Ok(id) => {
                     return Ok(Endpoint {
@@ -191,6 +201,7 @@ impl AsFd for Endpoint {
 }
 
 fn listen_on(peer: &Peer, address: &Address, cfg: &EndpointCfg) -> Result<Id> {
+    address.check_zone()?;
     let id = Id::create(EventChannel::create()?)?;
     id.bind(address)?;
     if !address.is_unspecified() && id.raw_context() != peer.pd().context().as_ptr() {

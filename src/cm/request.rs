@@ -1,7 +1,8 @@
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use super::{
-    addr::{self, Address},
+    Target,
+    addr::Address,
     channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
@@ -47,20 +48,30 @@ struct Param {
 impl ConnRequest {
     /// A request for a connection to `node`, an address or a name, and `service`, a port number or a service's name.
     ///
-    /// Blocks until address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order, and what is
+    /// Blocks until name, address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order, and what is
     /// left of the time is shared evenly among those that are left.
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none, [`Error::Connection`] where no route leads there,
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is neither known nor a port number,
+    /// [`Error::NoDevice`] for a loopback address that no device has, [`Error::Connection`] where no route leads there,
     /// [`Error::WrongDevice`] where the route goes over another device than `peer`'s, [`Error::TimedOut`], and what the provider says of
     /// the queues.
     ///
     /// Source: `rdma_resolve_addr(3)`, `rdma_resolve_route(3)`, `rdma_create_qp(3)`.
     #[doc(alias = "rpma_conn_req_new")]
     pub fn new(peer: &Peer, node: &str, service: &str, cfg: &ConnCfg) -> Result<Self> {
+        ConnRequest::to(peer, Target::Name(node, Some(service)), cfg)
+    }
+
+    /// As [`new`](Self::new), for a connection to an address and port. Nothing is resolved by name.
+    pub fn new_addr(peer: &Peer, addr: SocketAddr, cfg: &ConnCfg) -> Result<Self> {
+        ConnRequest::to(peer, Target::Addr(addr), cfg)
+    }
+
+    fn to(peer: &Peer, target: Target<'_>, cfg: &ConnCfg) -> Result<Self> {
         cfg.check()?;
         let deadline = Until::after(cfg.timeout);
-        let addresses = addr::resolve(node, Some(service), false)?;
+        let addresses = target.addresses(false, deadline, cfg.timeout)?;
         let mut last = None;
         for (n, address) in addresses.iter().enumerate() {
             // An address that nobody has takes all the time that it is given: some must be left for those behind it.
@@ -209,12 +220,12 @@ impl ConnRequest {
     }
 
     /// The address of the peer, where the connection manager knows it.
-    pub fn peer_addr(&self) -> Option<std::net::SocketAddr> {
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.parts.id.peer_addr()
     }
 
     /// The local address of the connection, where the connection manager knows it.
-    pub fn local_addr(&self) -> Option<std::net::SocketAddr> {
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.parts.id.local_addr()
     }
 
@@ -279,6 +290,7 @@ fn check_device(peer: &Peer, id: &Id) -> Result<()> {
 
 /// An id with address and route resolved.
 fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> Result<Id> {
+    address.check_remote()?;
     let id = Id::create(EventChannel::create()?)?;
     if let Some(tos) = cfg.type_of_service {
         id.set_type_of_service(tos)?;

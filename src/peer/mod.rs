@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    AsyncEvents, Capabilities, Error, LocalRegion, Memory, Result, Usage, cm,
+    AsyncEvents, Capabilities, Error, Host, LocalRegion, Memory, Result, Usage, cm,
     mr::{AccessEnv, FlushMethods},
     verbs::{self, Context, Mr, Pd},
 };
@@ -39,31 +39,37 @@ struct Inner {
 }
 
 impl Peer {
-    /// The device that owns the local address `address`: a numeric IPv4 or IPv6 address, or a name.
+    /// The device that owns the local address `address`: a name or an address as text, an [`IpAddr`](std::net::IpAddr) or a
+    /// [`SocketAddr`](std::net::SocketAddr).
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where no RDMA device has the address; 127.0.0.1 never belongs to one. [`Error::Resolve`] for a name that is none.
+    /// [`Error::NoDevice`] where no RDMA device has the address, as seldom one has 127.0.0.1; [`Error::Resolve`] for a name that is none.
     ///
     /// Source: `rdma_bind_addr(3)`.
     #[doc(alias = "rpma_peer_new")]
     #[doc(alias = "rpma_utils_get_ibv_context")]
     #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_LOCAL")]
-    pub fn local(address: &str) -> Result<Self> {
-        let (context, port, source) = cm::bound_context(address)?;
+    pub fn local<H: Host>(address: H) -> Result<Self> {
+        let (context, port, source) = cm::bound_context(address.target())?;
         Peer::on(context, port, Some(source))
+    }
+
+    /// The device over which the remote address `address` is reached; as [`remote_timeout`](Self::remote_timeout) within 1 s.
+    #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_REMOTE")]
+    pub fn remote<H: Host>(address: H) -> Result<Self> {
+        Peer::remote_timeout(address, Duration::from_secs(1))
     }
 
     /// The device over which the remote address `address` is reached.
     ///
-    /// This blocks until the address is resolved, 1 s at most for each address of the name.
+    /// This blocks until the name and its addresses are resolved, for `timeout` at most.
     ///
     /// # Errors
-    /// As [`local`](Self::local).
+    /// As [`local`](Self::local), and [`Error::TimedOut`].
     ///
     /// Source: `rdma_resolve_addr(3)`.
-    #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_REMOTE")]
-    pub fn remote(address: &str) -> Result<Self> {
-        let (context, port, _) = cm::resolved_context(address, Duration::from_millis(1000))?;
+    pub fn remote_timeout<H: Host>(address: H, timeout: Duration) -> Result<Self> {
+        let (context, port, _) = cm::resolved_context(address.target(), timeout)?;
         Peer::on(context, port, None)
     }
 

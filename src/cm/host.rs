@@ -1,0 +1,189 @@
+//! Hosts, by name or by address, and the addresses that they have.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::mpsc::{RecvTimeoutError, sync_channel},
+    time::Duration,
+};
+
+use super::addr::{self, Address};
+use crate::{Error, Result, wait::Until};
+
+/// A host: its name or address as text, an [`IpAddr`], or a [`SocketAddr`], whose port is not used. Only text is ever
+/// resolved by name. The link-local addresses of IPv6 need a zone: "fe80::1%eth0" as text, or a `SocketAddrV6` with its scope.
+pub trait Host: sealed::Host {}
+
+impl<H: sealed::Host> Host for H {}
+
+mod sealed {
+    pub trait Host {
+        fn target(&self) -> super::Target<'_>;
+    }
+}
+
+/// What is to be reached or listened on.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    Name(&'a str, Option<&'a str>),
+    Addr(SocketAddr),
+}
+
+impl sealed::Host for &str {
+    fn target(&self) -> Target<'_> {
+        Target::Name(self, None)
+    }
+}
+
+impl sealed::Host for &String {
+    fn target(&self) -> Target<'_> {
+        Target::Name(self, None)
+    }
+}
+
+impl sealed::Host for IpAddr {
+    fn target(&self) -> Target<'_> {
+        Target::Addr(SocketAddr::new(*self, 0))
+    }
+}
+
+impl sealed::Host for SocketAddr {
+    fn target(&self) -> Target<'_> {
+        let mut addr = *self;
+        addr.set_port(0);
+        Target::Addr(addr)
+    }
+}
+
+/// The host as an error names it.
+impl fmt::Display for Target<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Name(node, _) => f.write_str(node),
+            Target::Addr(addr) => write!(f, "{}", addr.ip()),
+        }
+    }
+}
+
+impl Target<'_> {
+    /// All addresses of the target, within the time given, of which errors say that it was `time`.
+    pub(crate) fn addresses(
+        self,
+        passive: bool,
+        until: Until,
+        time: Duration,
+    ) -> Result<Vec<Address>> {
+        let (node, service) = match self {
+            Target::Addr(addr) => return Ok(vec![addr.into()]),
+            Target::Name(node, service) => (node, service),
+        };
+        let port = service.map_or(Ok(Some(0)), port_number)?;
+        if let (Ok(ip), Some(port)) = (node.parse::<IpAddr>(), port) {
+            return Ok(vec![SocketAddr::new(ip, port).into()]);
+        }
+        if matches!(until, Until::Forever) {
+            return addr::resolve(node, service, passive);
+        }
+        // `getaddrinfo(3)` has no time limit. The thread owns all that it needs, and outlives a caller that gives up.
+        let (answer, wait) = sync_channel(1);
+        let (node, service) = (node.to_owned(), service.map(str::to_owned));
+        std::thread::Builder::new()
+            .name("rpma-resolve".to_owned())
+            .spawn(move || {
+                addr::block_signals();
+                let _ = answer.send(addr::resolve(&node, service.as_deref(), passive));
+            })
+            .map_err(|err| Error::provider("pthread_create", err.raw_os_error().unwrap_or(0)))?;
+        wait.recv_timeout(until.left_or(time))
+            .unwrap_or_else(|err| match err {
+                RecvTimeoutError::Timeout => Err(Error::TimedOut {
+                    call: "name resolution",
+                    after: time,
+                }),
+                RecvTimeoutError::Disconnected => Err(Error::provider("getaddrinfo", libc::EIO)),
+            })
+    }
+}
+
+/// The port that `service` is the number of; `None` where it may be a name.
+///
+/// `getaddrinfo(3)` cuts numbers to 16 bits, takes signs and blanks before them, and nothing at all as 0.
+fn port_number(service: &str) -> Result<Option<u16>> {
+    if let (Ok(port), false) = (service.parse(), service.starts_with('+')) {
+        return Ok(Some(port));
+    }
+    let digits = service.trim_start().trim_start_matches(['+', '-']);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(addr::no_service());
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(target: Target<'_>) -> Result<Vec<SocketAddr>> {
+        let time = Duration::from_secs(60);
+        let list = target.addresses(false, Until::after(time), time)?;
+        Ok(list.iter().filter_map(|address| address.to_std()).collect())
+    }
+
+    #[test]
+    fn addresses_are_themselves_and_names_are_resolved_by_another_thread() {
+        for text in ["192.168.77.1:7204", "[fd77::1]:7204", "[fe80::1%3]:7204"] {
+            let addr: SocketAddr = text.parse().unwrap();
+            assert_eq!(addresses(Target::Addr(addr)).unwrap(), [addr]);
+        }
+        for (node, service) in [("192.168.77.1", "7204"), ("192.168.19713", "7204")] {
+            let list = addresses(Target::Name(node, Some(service))).unwrap();
+            assert_eq!(list, ["192.168.77.1:7204".parse().unwrap()]);
+        }
+        let err = addresses(Target::Name("no such host", None)).unwrap_err();
+        assert!(matches!(err, Error::Resolve { .. }), "{err:?}");
+    }
+
+    #[test]
+    fn no_time_is_not_enough_for_a_name() {
+        let target = Target::Name("no such host", Some("7204"));
+        let err = target.addresses(false, Until::Now, Duration::ZERO);
+        assert!(matches!(err, Err(Error::TimedOut { .. })), "{err:?}");
+        // Nothing is looked up here.
+        let target = Target::Name("192.168.77.1", Some("7204"));
+        target.addresses(false, Until::Now, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn services_are_names_or_numbers_of_16_bits() {
+        assert_eq!(port_number("0").unwrap(), Some(0));
+        assert_eq!(port_number("65535").unwrap(), Some(65535));
+        assert_eq!(port_number("http").unwrap(), None);
+        assert_eq!(port_number("3com-tsmux").unwrap(), None);
+        for service in [
+            "",
+            " ",
+            "65536",
+            "70000",
+            "-1",
+            "+80",
+            " 80",
+            "99999999999999999999",
+            "80 ",
+            "0x50",
+            "no such service",
+            "8\0",
+        ] {
+            let err = addresses(Target::Name("192.168.77.1", Some(service))).unwrap_err();
+            assert!(
+                matches!(
+                    err,
+                    Error::InvalidArgument {
+                        argument: "service",
+                        ..
+                    }
+                ),
+                "{service:?}: {err:?}"
+            );
+        }
+    }
+}
