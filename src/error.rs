@@ -79,6 +79,20 @@ pub enum Error {
         limited_by: &'static str,
     },
 
+    /// An argument is above what the device has. Nothing was done.
+    #[error("{argument}: {value} is above {limit}, the most that {limited_by} allows")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    AboveLimit {
+        /// The name of the argument.
+        argument: &'static str,
+        /// What it was.
+        value: u64,
+        /// The most that is allowed.
+        limit: u64,
+        /// Who sets the limit.
+        limited_by: &'static str,
+    },
+
     /// The address of an atomic operation, local or remote, is no multiple of 8. Nothing was done.
     #[error(
         "{argument}: address {address:#x} is not a multiple of 8, as an atomic operation needs"
@@ -282,6 +296,7 @@ impl Error {
             Error::Provider { .. }
             | Error::QueueFull { .. }
             | Error::PartlyPosted { .. }
+            | Error::AboveLimit { .. }
             | Error::Resolve { .. }
             | Error::NoDevice { .. }
             | Error::Connection { .. }
@@ -329,6 +344,19 @@ impl Error {
     #[cold]
     pub(crate) fn invalid(argument: &'static str, problem: &'static str) -> Self {
         Error::InvalidArgument { argument, problem }
+    }
+
+    /// Refuses what is above a limit of the device; 0 is no limit.
+    pub(crate) fn above_limit(argument: &'static str, value: u32, limit: u32) -> Result<()> {
+        if limit == 0 || value <= limit {
+            return Ok(());
+        }
+        Err(Error::AboveLimit {
+            argument,
+            value: value.into(),
+            limit: limit.into(),
+            limited_by: "the device",
+        })
     }
 
     /// A missing capability.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Error, Result, Srq};
+use crate::{Capabilities, Error, Peer, Result, Srq};
 
 /// How flushes are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -44,6 +44,7 @@ pub struct ConnCfg {
     pub(crate) flush_method: FlushMethod,
     pub(crate) retry_count: u8,
     pub(crate) rnr_retry_count: u8,
+    pub(crate) min_rnr_timer: u8,
     pub(crate) responder_resources: u8,
     pub(crate) initiator_depth: u8,
     pub(crate) type_of_service: Option<u8>,
@@ -66,6 +67,7 @@ impl Default for ConnCfg {
             flush_method: FlushMethod::Auto,
             retry_count: 7,
             rnr_retry_count: 7,
+            min_rnr_timer: 20,
             responder_resources: u8::MAX,
             initiator_depth: u8::MAX,
             type_of_service: None,
@@ -182,6 +184,17 @@ impl ConnCfg {
         self
     }
 
+    /// How long the peer's device waits before it tries again to send here while no receive is posted. Default: 10.24 ms.
+    ///
+    /// It is rounded up to one of the times that InfiniBand has (IBTA volume 1, "Encoding for RNR NAK Timer Field"), in milliseconds:
+    /// 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36,
+    /// 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52; and 655.36, which is the longest, what the connection manager
+    /// sets, and what stays where the device refuses the change. iWARP has none.
+    pub fn min_rnr_timer(mut self, time: Duration) -> Self {
+        self.min_rnr_timer = rnr_timer_code(time);
+        self
+    }
+
     /// How many reads, atomics and flushes of the peer this side answers at once. Default: what the device can (255).
     pub fn responder_resources(mut self, count: u8) -> Self {
         self.responder_resources = count;
@@ -194,7 +207,9 @@ impl ConnCfg {
         self
     }
 
-    /// The type of service of the connection's packets (`rdma_set_option(3)`, `RDMA_OPTION_ID_TOS`). Default: the system's.
+    /// The type of service of the connection's packets (`rdma_set_option(3)`, `RDMA_OPTION_ID_TOS`). Default: the system's. The side
+    /// that asks for the connection decides; an incoming request with this is refused, since it would come too late
+    /// ([`EndpointCfg::type_of_service`](crate::EndpointCfg::type_of_service) is in time).
     pub fn type_of_service(mut self, tos: u8) -> Self {
         self.type_of_service = Some(tos);
         self
@@ -249,6 +264,64 @@ impl ConnCfg {
         self.srq.as_ref()
     }
 
+    /// Refuses what the device cannot do.
+    pub(crate) fn check_limits(&self, caps: &Capabilities) -> Result<()> {
+        let receives = self.srq.as_ref().map_or(self.rq_size, Srq::depth);
+        let own_rcq = self.rcq_size > 0 || self.srq.as_ref().is_some_and(|srq| srq.rcq().is_some());
+        let completions = self
+            .sq_size
+            .saturating_add(if own_rcq { 0 } else { receives });
+        let depth = |asked: u8| if asked == u8::MAX { 0 } else { asked.into() };
+        for (argument, value, limit) in [
+            ("sq_size", self.sq_size, caps.max_queue_depth),
+            ("rq_size", self.rq_size, caps.max_queue_depth),
+            ("cq_size", self.cq_size, caps.max_cq_entries),
+            ("rcq_size", self.rcq_size, caps.max_cq_entries),
+            (
+                "sq_size with rq_size, on one completion queue",
+                completions,
+                caps.max_cq_entries,
+            ),
+            ("max_sge", self.max_sge, caps.max_sge),
+            (
+                "comp_vector",
+                self.comp_vector,
+                caps.completion_vectors.saturating_sub(1),
+            ),
+            (
+                "responder_resources",
+                depth(self.responder_resources),
+                caps.max_responder_resources,
+            ),
+            (
+                "initiator_depth",
+                depth(self.initiator_depth),
+                caps.max_initiator_depth,
+            ),
+        ] {
+            Error::above_limit(argument, value, limit)?;
+        }
+        Ok(())
+    }
+
+    /// Names `max_inline` where it is why a queue pair was refused: no query tells its limit beforehand.
+    pub(crate) fn explain(&self, peer: &Peer, err: Error) -> Error {
+        let refused = matches!(
+            &err,
+            Error::Provider {
+                call: "rdma_create_qp_ex",
+                ..
+            }
+        );
+        if refused && self.max_inline > 8 {
+            if let Ok(limit) = peer.max_inline() {
+                return Error::above_limit("max_inline", self.max_inline, limit.max(8))
+                    .map_or_else(|above| above, |()| err);
+            }
+        }
+        err
+    }
+
     /// Refuses what no device could do.
     pub(crate) fn check(&self) -> Result<()> {
         if self.shared_channel && self.srq.as_ref().is_some_and(|srq| srq.rcq().is_some()) {
@@ -273,6 +346,19 @@ impl ConnCfg {
     }
 }
 
+/// InfiniBand's code for the shortest of its times that is not below `time`.
+fn rnr_timer_code(time: Duration) -> u8 {
+    // Of codes 1 to 31, in units of 10 us. Code 0 is 655.36 ms.
+    const TIMES: [u32; 31] = [
+        1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+        2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    ];
+    let code = TIMES
+        .iter()
+        .position(|units| time <= Duration::from_micros(10) * *units);
+    code.map_or(0, |at| at as u8 + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +379,33 @@ mod tests {
         assert!(!cfg.shared_channel_value());
         assert!(cfg.srq_value().is_none());
         cfg.check().unwrap();
+    }
+
+    #[test]
+    fn rnr_times_are_rounded_up_to_a_code() {
+        for (micros, code) in [
+            (0, 1),
+            (10, 1),
+            (11, 2),
+            (640, 12),
+            (641, 13),
+            (10_240, 20),
+            (12_000, 21),
+            (491_520, 31),
+            (491_521, 0),
+            (655_360, 0),
+            (9_999_999, 0),
+        ] {
+            assert_eq!(
+                rnr_timer_code(Duration::from_micros(micros)),
+                code,
+                "{micros} us"
+            );
+        }
+        assert_eq!(
+            ConnCfg::new().min_rnr_timer,
+            rnr_timer_code(Duration::from_millis(10))
+        );
     }
 
     #[test]

@@ -1,7 +1,10 @@
 use std::{
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -9,7 +12,7 @@ use super::{
     conn_cfg::ConnCfg,
     event::{CmEventKind, ConnEvent},
     parts::Parts,
-    request::ConnRequest,
+    request::{ConnRequest, Param},
 };
 use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 
@@ -27,7 +30,8 @@ use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 #[doc(alias = "rpma_conn")]
 pub struct Connection {
     pub(super) parts: Parts,
-    passive: bool,
+    param: Param,
+    initiator_depth: OnceLock<u8>,
     established: AtomicBool,
     deadline: Until,
     timeout: Duration,
@@ -43,10 +47,11 @@ pub struct Fired<'c> {
 }
 
 impl Connection {
-    pub(super) fn new(parts: Parts, passive: bool, deadline: Until, timeout: Duration) -> Self {
+    pub(super) fn new(parts: Parts, param: Param, deadline: Until, timeout: Duration) -> Self {
         Connection {
             parts,
-            passive,
+            param,
+            initiator_depth: OnceLock::new(),
             established: AtomicBool::new(false),
             deadline,
             timeout,
@@ -147,13 +152,34 @@ impl Connection {
         let event = event.to_event();
         log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
         if event.cm_kind() == CmEventKind::ESTABLISHED {
-            if !self.passive {
-                // The answer's private data; there is one answer only.
-                let _ = self.parts.private_data.set(event.private_data().into());
+            // The answer's private data; there is one answer only, and the passive side has none.
+            if self
+                .parts
+                .private_data
+                .set(event.private_data().into())
+                .is_ok()
+            {
+                self.agree(event.initiator_depth());
             }
             self.established.store(true, Ordering::Release);
         }
         Ok(Some(event))
+    }
+
+    /// Takes note of how many reads the peer answers, and sets what the connection manager leaves at its worst value; on a queue pair
+    /// that is connected.
+    pub(super) fn agree(&self, offered_depth: u8) {
+        let depth = offered_depth.min(self.param.initiator_depth);
+        let depth = match self.peer().capabilities().max_initiator_depth {
+            0 => depth,
+            most => depth.min(most.min(255) as u8),
+        };
+        let _ = self.initiator_depth.set(depth);
+        if !self.parts.iwarp() {
+            if let Err(err) = self.parts.qp.set_min_rnr_timer(self.param.min_rnr_timer) {
+                log::debug!(target: "rpma", "connection {}: {err}", self.qp_num());
+            }
+        }
     }
 
     /// The fd that is readable when an event of the connection is there.
@@ -323,6 +349,12 @@ impl Connection {
     /// The number of receives that can be outstanding, as the device granted it; 0 with a shared receive queue.
     pub fn rq_size(&self) -> u32 {
         self.parts.qp.rq_depth()
+    }
+
+    /// How many reads, atomics and flushes this side can have in flight, as both sides agreed; `None` until the active side has seen the
+    /// connection established. With 0 none of them ever completes.
+    pub fn initiator_depth(&self) -> Option<u8> {
+        self.initiator_depth.get().copied()
     }
 
     /// Can the connection do this flush natively, as far as this side is concerned?

@@ -117,6 +117,7 @@ pub struct ConnEvent {
     kind: CmEventKind,
     status: i32,
     private_data: Box<[u8]>,
+    initiator_depth: u8,
 }
 
 impl ConnEvent {
@@ -148,6 +149,11 @@ impl ConnEvent {
     #[doc(alias = "rpma_conn_get_private_data")]
     pub fn private_data(&self) -> &[u8] {
         &self.private_data
+    }
+
+    /// How many reads and atomics of this side the peer answers at once; 0 where the event is of another kind.
+    pub(crate) fn initiator_depth(&self) -> u8 {
+        self.initiator_depth
     }
 
     pub(crate) fn into_private_data(self) -> Box<[u8]> {
@@ -191,7 +197,7 @@ impl RawEvent {
     /// Copies the event out, so that it can be acknowledged.
     pub(crate) fn to_event(&self) -> ConnEvent {
         let raw = self.get();
-        let private_data = match self.kind() {
+        let (private_data, initiator_depth) = match self.kind() {
             CmEventKind::CONNECT_REQUEST
             | CmEventKind::CONNECT_RESPONSE
             | CmEventKind::ESTABLISHED
@@ -203,15 +209,16 @@ impl RawEvent {
                 // parameters, zeroed where there are none.
                 let conn = unsafe { raw.param.conn };
                 let len = usize::from(conn.private_data_len);
-                if conn.private_data.is_null() || len == 0 {
+                let data = if conn.private_data.is_null() || len == 0 {
                     Box::default()
                 } else {
                     // SAFETY: the library holds that many bytes there until the acknowledgement.
                     unsafe { std::slice::from_raw_parts(conn.private_data.cast::<u8>(), len) }
                         .into()
-                }
+                };
+                (data, conn.initiator_depth)
             }
-            _ => Box::default(),
+            _ => Default::default(),
         };
         // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection are so already.
         let status = raw.status.checked_abs().unwrap_or(libc::EIO);
@@ -219,6 +226,7 @@ impl RawEvent {
             kind: self.kind(),
             status,
             private_data,
+            initiator_depth,
         }
     }
 }

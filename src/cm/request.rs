@@ -24,6 +24,7 @@ pub struct ConnRequest {
     parts: Parts,
     role: Role,
     param: Param,
+    offered_depth: Option<u8>,
     deadline: Until,
     timeout: Duration,
     // Taken by `connect` and `reject`: what is left is not rejected on drop.
@@ -38,11 +39,13 @@ enum Role {
 
 /// What of the configuration is needed when the connection is made.
 #[derive(Debug, Clone, Copy)]
-struct Param {
+pub(super) struct Param {
     retry_count: u8,
     rnr_retry_count: u8,
+    pub(super) min_rnr_timer: u8,
     responder_resources: u8,
-    initiator_depth: u8,
+    /// Not above what the peer of an incoming request answers, unless it is 255: as many as there are.
+    pub(super) initiator_depth: u8,
 }
 
 impl ConnRequest {
@@ -70,6 +73,7 @@ impl ConnRequest {
 
     fn to(peer: &Peer, target: Target<'_>, cfg: &ConnCfg) -> Result<Self> {
         cfg.check()?;
+        cfg.check_limits(peer.capabilities())?;
         let deadline = Until::after(cfg.timeout);
         let addresses = target.addresses(false, deadline, cfg.timeout)?;
         let mut last = None;
@@ -78,7 +82,8 @@ impl ConnRequest {
             let share = deadline.share(addresses.len() - n);
             match route_to(peer, address, cfg, share) {
                 Ok(id) => {
-                    let parts = Parts::create(peer, id, cfg, None).map_err(|(_, err)| err)?;
+                    let parts = Parts::create(peer, id, cfg, None)
+                        .map_err(|(_, err)| cfg.explain(peer, err))?;
                     return Ok(ConnRequest::with_parts(parts, Role::Active, cfg, deadline));
                 }
                 Err(err) => {
@@ -105,39 +110,61 @@ impl ConnRequest {
             // First of all: no event of this connection may land on the listener's channel from now on.
             id.migrate(channel)?;
             check_device(peer, &id)?;
-            cfg.check()
+            cfg.check()?;
+            cfg.check_limits(peer.capabilities())?;
+            if cfg.type_of_service.is_some() {
+                return Err(Error::invalid(
+                    "type_of_service",
+                    "comes too late for an incoming request: EndpointCfg has one that does not",
+                ));
+            }
+            match cfg.ack_timeout {
+                Some(exponent) => id.set_ack_timeout(exponent),
+                None => Ok(()),
+            }
         });
         if let Err(err) = prepared {
             reject(&id, &[]);
             return Err(err);
         }
         let deadline = Until::after(cfg.timeout);
+        let offered = event.initiator_depth();
         let private_data = event.into_private_data();
         match Parts::create(peer, id, cfg, Some(private_data)) {
-            Ok(parts) => Ok(Some(ConnRequest::with_parts(
-                parts,
-                Role::Passive,
-                cfg,
-                deadline,
-            ))),
+            Ok(parts) => {
+                let mut request = ConnRequest::with_parts(parts, Role::Passive, cfg, deadline);
+                request.limit_depth(offered);
+                Ok(Some(request))
+            }
             Err((id, err)) if !id.can_have_qp() => {
                 log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
                 Ok(None)
             }
             Err((id, err)) => {
                 reject(&id, &[]);
-                Err(err)
+                Err(cfg.explain(peer, err))
             }
         }
+    }
+
+    /// Holds the depth to what the peer offers.
+    fn limit_depth(&mut self, offered: u8) {
+        let asked = &mut self.param.initiator_depth;
+        if *asked != u8::MAX {
+            *asked = (*asked).min(offered);
+        }
+        self.offered_depth = Some(offered);
     }
 
     fn with_parts(parts: Parts, role: Role, cfg: &ConnCfg, deadline: Until) -> Self {
         ConnRequest {
             parts,
             role,
+            offered_depth: None,
             param: Param {
                 retry_count: cfg.retry_count,
                 rnr_retry_count: cfg.rnr_retry_count,
+                min_rnr_timer: cfg.min_rnr_timer,
                 responder_resources: cfg.responder_resources,
                 initiator_depth: cfg.initiator_depth,
             },
@@ -181,9 +208,13 @@ impl ConnRequest {
             Role::Passive => self.parts.id.accept(param)?,
         }
         self.pending = false;
-        let passive = self.role == Role::Passive;
+        let (param, offered_depth) = (self.param, self.offered_depth);
         let (parts, deadline, timeout) = self.into_parts();
-        Ok(Connection::new(parts, passive, deadline, timeout))
+        let conn = Connection::new(parts, param, deadline, timeout);
+        if let Some(depth) = offered_depth {
+            conn.agree(depth);
+        }
+        Ok(conn)
     }
 
     /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand and RoCE, 251 on iWARP). An outgoing request is forgotten.

@@ -94,6 +94,8 @@ pub struct Capabilities {
     pub max_srq_depth: u32,
     /// The most reads and atomics that one queue pair can have outstanding as their responder.
     pub max_responder_resources: u32,
+    /// The most reads and atomics that one queue pair can have in flight.
+    pub max_initiator_depth: u32,
     /// The number of completion vectors: interrupts that completion events can be spread over.
     pub completion_vectors: u32,
     /// The device's vendor, by its IEEE number; software devices have made-up ones.
@@ -206,6 +208,7 @@ impl Context {
             max_queue_pairs: unsigned(orig.max_qp),
             max_srq_depth: unsigned(orig.max_srq_wr),
             max_responder_resources: unsigned(orig.max_qp_rd_atom),
+            max_initiator_depth: unsigned(orig.max_qp_init_rd_atom),
             completion_vectors: self.num_comp_vectors(),
             vendor_id: orig.vendor_id,
             vendor_part_id: orig.vendor_part_id,

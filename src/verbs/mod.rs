@@ -24,6 +24,7 @@ mod place;
 mod post;
 mod probe;
 pub(crate) mod qp;
+mod qp_attr;
 pub(crate) mod recv_batch;
 mod request;
 mod send_buffer;
