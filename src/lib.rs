@@ -33,6 +33,6 @@ pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{
-    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DeviceInfo,
-    OdpCapabilities, RecvBatch, Transport,
+    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DataInOrder,
+    DeviceInfo, OdpCapabilities, RecvBatch, Transport,
 };

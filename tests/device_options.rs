@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use common::*;
 use rdma_sys as ffi;
-use rpma::{ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, Srq, SrqCfg};
+use rpma::{
+    Completion, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, Memory, Signal,
+    Srq, SrqCfg, Usage, Wait,
+};
 
 /// What the queue pair itself says.
 fn attributes(conn: &Connection) -> ffi::ibv_qp_attr {
@@ -96,6 +99,43 @@ fn a_side_that_answers_no_reads_is_known() {
     let Pair { client, server } = pair_of(&peer, &none, &peer, &ConnCfg::new().initiator_depth(3));
     assert!(client.initiator_depth().is_some_and(|depth| depth > 0));
     assert_eq!(server.initiator_depth(), Some(0));
+}
+
+#[test]
+fn the_order_in_which_data_are_seen_can_be_asked_for() {
+    let peer = device!();
+    let Pair { client, server } = pair(&peer, &ConnCfg::new());
+    for conn in [&client, &server] {
+        let order = conn.data_in_order();
+        assert!(order.aligned_128_bytes || !order.whole_message);
+        if on_standin() {
+            let adapter = std::env::var("STANDIN_DEVICE").is_ok_and(|name| name == "mlx5");
+            assert_eq!(order.aligned_128_bytes, adapter);
+        }
+    }
+}
+
+#[test]
+fn memory_of_relaxed_ordering_is_written_and_read() {
+    let peer = device!();
+    let usage = Usage::READ_SRC | Usage::WRITE_DST | Usage::RELAXED_ORDERING;
+    let rig = Rig::of(&peer, &ConnCfg::new(), 4096, usage);
+    assert_eq!(rig.log.usage(), usage);
+    // Peers need not know.
+    assert_eq!(rig.remote.usage(), usage - Usage::RELAXED_ORDERING);
+    let (local, remote) = (rig.local.slice(..).unwrap(), rig.remote.slice(..).unwrap());
+    rig.client
+        .write(&local, &remote, Signal::Always(1))
+        .unwrap();
+    let mut wcs = [Completion::default(); 1];
+    let wait = Wait::new().timeout(LONG);
+    assert!(rig.client.cq().take(&mut wcs, wait).unwrap()[0].is_success());
+    assert_eq!(contents(&rig.log), contents(&rig.local));
+    let flushed = usage | Usage::FLUSH_VISIBILITY;
+    let err = peer
+        .register(Memory::anonymous(8).unwrap(), flushed)
+        .unwrap_err();
+    assert_eq!(err.code(), rpma::code::INVAL, "{err:?}");
 }
 
 /// The error must say that `argument` is above a limit.

@@ -357,6 +357,11 @@ impl Connection {
         self.initiator_depth.get().copied()
     }
 
+    /// In which order the bytes of writes come to be seen in this side's memory, of which the device says something only on few machines.
+    pub fn data_in_order(&self) -> crate::DataInOrder {
+        self.parts.qp.data_in_order()
+    }
+
     /// Can the connection do this flush natively, as far as this side is concerned?
     pub fn has_native_flush(&self, kind: crate::FlushKind) -> bool {
         let features = self.parts.qp.features();

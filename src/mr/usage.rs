@@ -44,6 +44,12 @@ bitflags! {
         ///
         /// librpma has no such operations, so its peers do not learn of this bit.
         const ATOMIC = 256;
+        /// The device and the bus may reorder accesses to it, which some machines do faster. Beside other usages; a device that
+        /// has no such thing ignores it.
+        ///
+        /// What a completion says still holds. But a write or a flush may overtake the writes before it, so a flag or the end of a
+        /// buffer may be seen before the bytes in front of it: not with the two FLUSH usages, nor for memory that is watched without a completion.
+        const RELAXED_ORDERING = 512;
     }
 }
 
@@ -52,8 +58,8 @@ mod access {
     pub(super) use rdma_sys::{
         IBV_ACCESS_FLUSH_GLOBAL as FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT as FLUSH_PERSISTENT,
         IBV_ACCESS_LOCAL_WRITE as LOCAL_WRITE, IBV_ACCESS_ON_DEMAND as ON_DEMAND,
-        IBV_ACCESS_REMOTE_ATOMIC as REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ as REMOTE_READ,
-        IBV_ACCESS_REMOTE_WRITE as REMOTE_WRITE,
+        IBV_ACCESS_RELAXED_ORDERING as RELAXED_ORDERING, IBV_ACCESS_REMOTE_ATOMIC as REMOTE_ATOMIC,
+        IBV_ACCESS_REMOTE_READ as REMOTE_READ, IBV_ACCESS_REMOTE_WRITE as REMOTE_WRITE,
     };
 }
 
@@ -92,6 +98,7 @@ impl Usage {
         grant(Usage::READ_DST, env.iwarp, access::REMOTE_WRITE);
         grant(Usage::WRITE_DST, true, access::REMOTE_WRITE);
         grant(Usage::ATOMIC, true, access::REMOTE_ATOMIC);
+        grant(Usage::RELAXED_ORDERING, true, access::RELAXED_ORDERING);
         // The kernel refuses REMOTE_WRITE and REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3)). WRITE_SRC and SEND only let the
         // device read what the process itself registered: they ask for nothing.
         grant(Usage::WRITES, true, access::LOCAL_WRITE);
@@ -114,14 +121,28 @@ impl Usage {
         rights
     }
 
-    /// Refuses what no device needs to be asked about: registering for nothing, and registering read-only memory as a destination.
-    pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
-        if self.is_empty() || !Usage::all().contains(self) {
+    /// Refuses what means nothing, and what cannot go together.
+    fn check(self) -> Result<()> {
+        if self.difference(Usage::RELAXED_ORDERING).is_empty() || !Usage::all().contains(self) {
             return Err(Error::invalid(
                 "usage",
                 "empty, or with bits that have no meaning",
             ));
         }
+        if self.contains(Usage::RELAXED_ORDERING)
+            && self.intersects(Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT)
+        {
+            return Err(Error::invalid(
+                "usage",
+                "with RELAXED_ORDERING a flush may overtake the writes that it should flush",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses what no device needs to be asked about: registering for nothing, and registering read-only memory as a destination.
+    pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
+        self.check()?;
         if memory.len() == 0 {
             return Err(Error::invalid(
                 "memory",
@@ -139,12 +160,7 @@ impl Usage {
 
     /// Refuses what cannot be a region of memory that only the device reaches.
     pub(crate) fn check_device_only(self, len: usize, address: u64) -> Result<()> {
-        if self.is_empty() || !Usage::all().contains(self) {
-            return Err(Error::invalid(
-                "usage",
-                "empty, or with bits that have no meaning",
-            ));
-        }
+        self.check()?;
         if len == 0 {
             return Err(Error::invalid("len", "a region has at least one byte"));
         }
@@ -237,6 +253,12 @@ mod tests {
                 LOCAL_WRITE | REMOTE_ATOMIC,
                 LOCAL_WRITE | REMOTE_ATOMIC,
             ),
+            (
+                Usage::RELAXED_ORDERING,
+                access::RELAXED_ORDERING,
+                access::RELAXED_ORDERING,
+                access::RELAXED_ORDERING,
+            ),
         ];
         for (usage, ib, iwarp, native) in table {
             assert_eq!(usage.access(IB), ib, "{usage:?} on InfiniBand");
@@ -251,7 +273,7 @@ mod tests {
 
     #[test]
     fn rights_of_a_combination_are_the_union() {
-        for bits in 1..512u32 {
+        for bits in 1..1024u32 {
             let usage = Usage::from_bits_truncate(bits);
             for env in [IB, IWARP, NATIVE] {
                 let union = usage.iter().fold(0, |sum, one| sum | one.access(env));
@@ -305,9 +327,12 @@ mod tests {
 
     #[test]
     fn every_bit_has_a_name_and_the_wire_holds_the_lowest_eight() {
-        assert_eq!(Usage::all().bits(), 0x1ff);
-        assert_eq!(Usage::all().iter_names().count(), 9);
-        assert_eq!(Usage::WIRE | Usage::ATOMIC, Usage::all());
+        assert_eq!(Usage::all().bits(), 0x3ff);
+        assert_eq!(Usage::all().iter_names().count(), 10);
+        assert_eq!(
+            Usage::WIRE | Usage::ATOMIC | Usage::RELAXED_ORDERING,
+            Usage::all()
+        );
     }
 
     #[test]
@@ -319,7 +344,21 @@ mod tests {
                 .check_memory(&memory)
                 .is_err()
         );
-        assert!(Usage::all().check_memory(&memory).is_ok());
+        let relaxed = Usage::RELAXED_ORDERING;
+        assert!(relaxed.check_memory(&memory).is_err());
+        assert!((Usage::all() - relaxed).check_memory(&memory).is_ok());
+        assert!((Usage::RECV | relaxed).check_memory(&memory).is_ok());
         assert!(Usage::SEND.check_memory(&Memory::nothing()).is_err());
+    }
+
+    #[test]
+    fn relaxed_ordering_and_a_promise_to_flush_contradict() {
+        let memory = Memory::anonymous(8).unwrap();
+        for flush in [Usage::FLUSH_VISIBILITY, Usage::FLUSH_PERSISTENT] {
+            let usage = Usage::WRITE_DST | Usage::RELAXED_ORDERING | flush;
+            let err = usage.check_memory(&memory).unwrap_err();
+            assert!(err.to_string().contains("RELAXED_ORDERING"), "{err}");
+            assert!(usage.check_device_only(8, 0).is_err());
+        }
     }
 }

@@ -45,6 +45,7 @@ pub use outcome::Tried;
 pub(crate) use pd::Pd;
 pub(crate) use probe::max_inline;
 pub(crate) use qp::Qp;
+pub use qp_attr::DataInOrder;
 pub use recv_batch::RecvBatch;
 pub(crate) use sges::MAX_SGE;
 pub(crate) use srq::RawSrq;
