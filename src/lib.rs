@@ -24,7 +24,10 @@ pub use mr::{
     Advice, Descriptor, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory,
     RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
-pub use peer::Peer;
+pub use peer::{
+    Capabilities, DeviceInfo, Gid, GidType, LinkLayer, OdpCapabilities, Peer, PortInfo, PortState,
+    Transport,
+};
 pub use peer_cfg::PeerCfg;
 pub use post::{Post, Signal};
 pub use srq::{Srq, SrqCfg};
@@ -33,6 +36,5 @@ pub use verbs::Tried;
 #[cfg(feature = "efa")]
 pub use verbs::efa;
 pub use verbs::{
-    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, Capabilities, DataInOrder,
-    DeviceInfo, OdpCapabilities, RecvBatch, Transport,
+    AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject, Batch, DataInOrder, RecvBatch,
 };

@@ -8,7 +8,10 @@ use std::{
 };
 
 use common::*;
-use rpma::{CmEventKind, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, Peer};
+use rpma::{
+    CmEventKind, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, GidType,
+    LinkLayer, Peer, PortState,
+};
 
 #[test]
 fn nobody_listens_there() {
@@ -221,6 +224,39 @@ fn a_device_can_be_found_in_three_ways() {
         let cfg = ConnCfg::new();
         pair_of(&peer, &cfg, &other, &cfg);
         pair_of(&other, &cfg, &peer, &cfg);
+    }
+}
+
+#[test]
+fn a_device_tells_of_itself_and_its_ports() {
+    let peer = device!();
+    let info = peer.device_info().unwrap();
+    let listed = rpma::devices().unwrap();
+    assert!(listed.contains(&info), "{info:?} is not in {listed:?}");
+    let caps = peer.capabilities();
+    assert_eq!(info.transport, caps.transport);
+    assert_eq!(
+        (info.vendor_id, info.vendor_part_id),
+        (caps.vendor_id, caps.vendor_part_id)
+    );
+    let port = info
+        .ports
+        .iter()
+        .find(|port| port.number == peer.port())
+        .unwrap();
+    assert_eq!(port.state, PortState::ACTIVE);
+    assert_eq!(port.active_mtu, caps.active_mtu);
+    assert!((256..=port.max_mtu).contains(&port.active_mtu), "{port:?}");
+    assert!(!port.gids.is_empty());
+    // Of RoCE each address is a GID.
+    if !iwarp(&peer) && port.link_layer == LinkLayer::ETHERNET {
+        let ip: IpAddr = addr().parse().unwrap();
+        assert!(port.addresses.contains(&ip), "{port:?}");
+        assert!(port.gids.iter().any(|gid| gid.kind == GidType::ROCE_V2));
+    }
+    if on_standin() {
+        assert_eq!(info.firmware, "1.0.0");
+        assert_eq!((info.numa_node, port.gbps()), (None, Some(2.5)));
     }
 }
 

@@ -4,7 +4,7 @@ use rdma_sys as ffi;
 
 use super::{Target, bound_context, resolved_context};
 use crate::{
-    DeviceInfo, Error, Peer, Result,
+    Capabilities, DeviceInfo, Error, Peer, Result,
     verbs::{Context, last_errno},
 };
 
@@ -52,12 +52,11 @@ impl Drop for DeviceList {
 /// When the devices cannot be listed; a machine without RDMA support gives `ENODEV` or an empty list, as librdmacm has it.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     let list = Arc::new(DeviceList::open()?);
-    Ok(list
-        .contexts()
+    list.contexts()
         .iter()
         .filter_map(|raw| context(&list, *raw))
-        .map(|c| c.info())
-        .collect())
+        .map(|context| DeviceInfo::of(&context))
+        .collect()
 }
 
 /// The device called `name`, kept open by its list.
@@ -114,6 +113,18 @@ impl RawContext {
     /// The C context.
     pub fn as_ptr(&self) -> *mut ffi::ibv_context {
         self.raw
+    }
+}
+
+impl Capabilities {
+    /// What a device can do that others have opened, by its first port; for the C interface.
+    ///
+    /// # Safety
+    /// `context` must be an open device context.
+    #[doc(hidden)]
+    pub unsafe fn of_raw_context(context: NonNull<ffi::ibv_context>) -> Result<Self> {
+        // SAFETY: the caller's contract; the context is used within this call only.
+        Capabilities::of(&unsafe { Context::new(context, Box::new(())) }, 1)
     }
 }
 

@@ -1,5 +1,8 @@
 //! A local device with a protection domain, on which everything else is made.
 
+mod capabilities;
+mod info;
+
 use std::{
     fmt,
     os::fd::BorrowedFd,
@@ -11,10 +14,13 @@ use std::{
 };
 
 use crate::{
-    AsyncEvents, Capabilities, Error, Host, LocalRegion, Memory, Result, Usage, cm,
+    AsyncEvents, Error, Host, LocalRegion, Memory, Result, Usage, cm,
     mr::{AccessEnv, FlushMethods},
     verbs::{self, Context, Mr, Pd},
 };
+
+pub use capabilities::{Capabilities, OdpCapabilities, Transport};
+pub use info::{DeviceInfo, Gid, GidType, LinkLayer, PortInfo, PortState};
 
 /// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
 /// it, and go together only when they are of the same one.
@@ -84,7 +90,7 @@ impl Peer {
     }
 
     pub(crate) fn on(context: Context, port: u8, source: Option<cm::Address>) -> Result<Self> {
-        let capabilities = context.capabilities(port)?;
+        let capabilities = Capabilities::of(&context, port)?;
         let pd = Arc::new(Pd::alloc(Arc::new(context))?);
         let peer = Peer {
             inner: Arc::new(Inner {
@@ -104,6 +110,14 @@ impl Peer {
     /// What the device can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.inner.capabilities
+    }
+
+    /// What the device and its ports say of themselves now.
+    ///
+    /// # Errors
+    /// What `ibv_query_device_ex(3)` and `ibv_query_port(3)` say.
+    pub fn device_info(&self) -> Result<DeviceInfo> {
+        DeviceInfo::of(self.inner.pd.context())
     }
 
     /// The device's name, such as "mlx5_0".

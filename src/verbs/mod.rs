@@ -14,7 +14,6 @@ pub(crate) mod batch;
 mod check;
 mod context;
 mod cq;
-mod device;
 #[cfg(feature = "efa")]
 pub mod efa;
 mod mr;
@@ -37,9 +36,8 @@ mod wc;
 pub use async_event::{AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject};
 pub use batch::Batch;
 pub(crate) use check::{check, check_ptr, errno, last_errno};
-pub(crate) use context::{Context, device_name};
+pub(crate) use context::{Context, GidEntry, device_name};
 pub(crate) use cq::{CqId, RawChannel, RawCq, poll_failed};
-pub use device::{Capabilities, DeviceInfo, OdpCapabilities, Transport};
 pub(crate) use mr::Mr;
 pub use outcome::Tried;
 pub(crate) use pd::Pd;

@@ -75,7 +75,7 @@ impl RawSrq {
                 tag: u64::from(pd_tag) << 32,
                 max_sge: attr.attr.max_sge.min(MAX_SGE as u32),
                 max_message: max_message.min(u64::from(u32::MAX)),
-                needs_sge: pd.context().transport().is_iwarp(),
+                needs_sge: pd.context().is_iwarp(),
             },
             depth: attr.attr.max_wr.max(depth),
             spare: AtomicPtr::new(std::ptr::null_mut()),

@@ -1,9 +1,7 @@
-use std::mem::MaybeUninit;
-
 use rdma_sys as ffi;
 
-use super::{Context, check};
-use crate::Result;
+use super::info::mtu_bytes;
+use crate::{Result, verbs::Context};
 
 /// What carries a device's RDMA traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +14,10 @@ impl Transport {
     /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no atomics and no flush.
     #[doc(alias = "IBV_TRANSPORT_IWARP")]
     pub const IWARP: Self = Transport(ffi::IBV_TRANSPORT_IWARP);
+
+    pub(crate) fn of(context: &Context) -> Self {
+        Transport(context.transport_type())
+    }
 
     /// The number that libibverbs uses.
     pub fn as_raw(self) -> i32 {
@@ -78,6 +80,8 @@ pub struct Capabilities {
     pub immediate_data: bool,
     /// The longest message of the port, in bytes.
     pub max_message_size: u64,
+    /// The MTU of the port, in bytes: no path from here has a larger one.
+    pub active_mtu: u32,
     /// The most work requests in one queue, in entries.
     pub max_queue_depth: u32,
     /// The most entries of a completion queue.
@@ -104,16 +108,6 @@ pub struct Capabilities {
     pub vendor_part_id: u32,
 }
 
-/// A device and its name, as `rdma link` and `ibv_devices(1)` list it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceInfo {
-    /// The device's name, such as "mlx5_0".
-    pub name: String,
-    /// What carries its traffic.
-    pub transport: Transport,
-}
-
 impl Capabilities {
     /// Whether regions may be registered for on-demand paging.
     ///
@@ -135,52 +129,12 @@ impl Capabilities {
         self.vendor_id == 0xff_ffff
     }
 
-    /// What a device can do that others have opened, by its first port; for the C interface.
-    ///
-    /// # Safety
-    /// `context` must be an open device context.
-    #[doc(hidden)]
-    pub unsafe fn of_raw_context(context: std::ptr::NonNull<ffi::ibv_context>) -> Result<Self> {
-        // SAFETY: the caller's word; the context is used within this call only.
-        unsafe { Context::new(context, Box::new(())) }.capabilities(1)
-    }
-}
-
-impl Context {
-    pub(crate) fn transport(&self) -> Transport {
-        Transport(self.transport_type())
-    }
-
-    pub(crate) fn info(&self) -> DeviceInfo {
-        DeviceInfo {
-            name: self.device_name(),
-            transport: self.transport(),
-        }
-    }
-
-    /// The longest message of port `port`, in bytes.
-    pub(crate) fn max_message_size(&self, port: u8) -> Result<u64> {
-        let mut attr = ffi::ibv_port_attr::default();
-        // SAFETY: the context is open and `attr` is a whole port attribute.
-        check("ibv_query_port", unsafe {
-            ffi::ibv_query_port(self.as_ptr(), port, &mut attr)
-        })?;
-        Ok(u64::from(attr.max_msg_sz))
-    }
-
-    pub(crate) fn capabilities(&self, port: u8) -> Result<Capabilities> {
-        let mut attr = MaybeUninit::<ffi::ibv_device_attr_ex>::zeroed();
-        // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value of it.
-        let attr = unsafe {
-            check(
-                "ibv_query_device_ex",
-                ffi::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attr.as_mut_ptr()),
-            )?;
-            attr.assume_init()
-        };
+    pub(crate) fn of(context: &Context, port: u8) -> Result<Self> {
+        let attr = context.query_device()?;
+        let port = context.query_port(port)?;
         let orig = &attr.orig_attr;
         let flags = attr.device_cap_flags_ex;
-        let transport = self.transport();
+        let transport = Transport::of(context);
         let rc = attr.odp_caps.per_transport_caps.rc_odp_caps;
         let odp = |bit: u32| rc & bit != 0;
         Ok(Capabilities {
@@ -199,7 +153,8 @@ impl Context {
             native_atomic_write: flags & CAP_ATOMIC_WRITE != 0,
             atomics: orig.atomic_cap != ffi::IBV_ATOMIC_NONE && !transport.is_iwarp(),
             immediate_data: !transport.is_iwarp(),
-            max_message_size: self.max_message_size(port)?,
+            max_message_size: port.max_msg_sz.into(),
+            active_mtu: mtu_bytes(port.active_mtu),
             max_queue_depth: unsigned(orig.max_qp_wr),
             max_cq_entries: unsigned(orig.max_cqe),
             max_sge: unsigned(orig.max_sge),
@@ -209,7 +164,7 @@ impl Context {
             max_srq_depth: unsigned(orig.max_srq_wr),
             max_responder_resources: unsigned(orig.max_qp_rd_atom),
             max_initiator_depth: unsigned(orig.max_qp_init_rd_atom),
-            completion_vectors: self.num_comp_vectors(),
+            completion_vectors: context.num_comp_vectors(),
             vendor_id: orig.vendor_id,
             vendor_part_id: orig.vendor_part_id,
         })
