@@ -42,7 +42,7 @@ pub(crate) const fn short(len: u64) -> bool {
 /// The key of a remote slice.
 #[inline]
 pub(super) const fn remote(usage: Usage) -> u32 {
-    !usage.bits() & Usage::WIRE.union(Usage::ATOMIC).bits() & !LOCAL
+    !usage.bits() & Usage::all().bits() & !LOCAL
 }
 
 /// A key in the place of a queue pair's that fits nothing.

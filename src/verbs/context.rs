@@ -100,7 +100,7 @@ impl Context {
         // SAFETY: the context is open, and there is room for as many entries as are said.
         let found =
             unsafe { ffi::ibv_query_gid_table(self.as_ptr(), entries.as_mut_ptr(), room, 0) };
-        check("_ibv_query_gid_table", found.min(0) as i32)?;
+        check("ibv_query_gid_table", found.min(0) as i32)?;
         entries.truncate(found as usize);
         let entries = entries.iter().map(|entry| GidEntry {
             // SAFETY: both views of a GID are 16 bytes of any value.

@@ -36,6 +36,7 @@ pub fn used(crate_src: &Path) -> Vec<String> {
         .map(|name| match name.as_str() {
             // The macro of C's header, and what it calls.
             "ibv_reg_mr_iova2" | "ibv_reg_mr_iova" => "ibv_reg_mr".to_owned(),
+            "ibv_query_gid_table" => "_ibv_query_gid_table".to_owned(),
             _ => name,
         })
         .filter(|name| !INFALLIBLE.contains(&name.as_str()))
