@@ -231,3 +231,35 @@ fn a_type_of_service_that_comes_too_late_is_refused() {
     client.wait_established(LONG).unwrap_err();
     takes_the_next(&peer, &endpoint, &port);
 }
+
+#[test]
+fn debug_output_is_one_line_with_what_people_look_for() {
+    let peer = device!();
+    let (endpoint, port) = listen(&peer);
+    let cfg = ConnCfg::new().sq_size(17).ack_timeout(15);
+    let request = ask(&peer, &port, &cfg);
+    let at = format!("{}:{port}", addr());
+    let (name, asked) = (peer.device_name(), format!("{request:?}"));
+    let client = request.connect(None).unwrap();
+    let taken = next(&endpoint, &cfg);
+    let qp = format!("qp {}", client.qp_num());
+    for (text, parts) in [
+        (format!("{peer:#?}"), vec![&*name]),
+        (
+            format!("{:?}", peer.device_info().unwrap()),
+            vec![&*name, "ACTIVE", "MTU"],
+        ),
+        (format!("{:?}", peer.capabilities()), vec!["queue", "cq"]),
+        (format!("{cfg:#?}"), vec!["1s", "sq 17", "ack timeout 15"]),
+        (format!("{endpoint:#?}"), vec![&*at, &*name]),
+        (asked, vec!["to ", &*at, &*name, &*qp]),
+        (format!("{taken:?}"), vec!["from ", &*name]),
+        (format!("{client:#?}"), vec![&*at, &*name, &*qp]),
+    ] {
+        assert!(!text.contains('\n') && text.len() < 400, "{text}");
+        for part in parts {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        println!("{text}");
+    }
+}

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::{Capabilities, Error, Peer, Result, Srq};
 
@@ -27,7 +27,7 @@ pub enum FlushMethod {
 ///
 /// let cfg = ConnCfg::new().timeout(Duration::from_secs(3)).sq_size(64).rq_size(0);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[doc(alias = "rpma_conn_cfg")]
 #[doc(alias = "rpma_conn_cfg_delete")]
 pub struct ConnCfg {
@@ -343,6 +343,44 @@ impl ConnCfg {
             return Err(Error::invalid("ack_timeout", "above 31"));
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for ConnCfg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ConnCfg({:?}, cq {}, rcq {}, sq {}, rq {}, sge {}, inline {}, vector {}, {:?}, retry {}, rnr {}, rnr timer {}, depths {}/{}{}{}",
+            self.timeout,
+            self.cq_size,
+            self.rcq_size,
+            self.sq_size,
+            self.rq_size,
+            self.max_sge,
+            self.max_inline,
+            self.comp_vector,
+            self.flush_method,
+            self.retry_count,
+            self.rnr_retry_count,
+            self.min_rnr_timer,
+            self.responder_resources,
+            self.initiator_depth,
+            if self.shared_channel {
+                ", shared channel"
+            } else {
+                ""
+            },
+            if self.srq.is_some() { ", srq" } else { "" },
+        )?;
+        for (name, value) in [
+            ("tos", self.type_of_service),
+            ("ack timeout", self.ack_timeout),
+        ] {
+            if let Some(value) = value {
+                write!(f, ", {name} {value}")?;
+            }
+        }
+        f.write_str(")")
     }
 }
 

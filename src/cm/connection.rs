@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     sync::{
@@ -11,6 +12,7 @@ use std::{
 use super::{
     conn_cfg::ConnCfg,
     event::{CmEventKind, ConnEvent},
+    host::OrUnknown,
     parts::Parts,
     request::{ConnRequest, Param},
 };
@@ -26,7 +28,6 @@ use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 ///
 /// Dropping a connection closes it: the peer sees it closed, operations in flight are gone without a completion. The drop
 /// does not wait for the peer.
-#[derive(Debug)]
 #[doc(alias = "rpma_conn")]
 pub struct Connection {
     pub(super) parts: Parts,
@@ -35,6 +36,14 @@ pub struct Connection {
     established: AtomicBool,
     deadline: Until,
     timeout: Duration,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (OrUnknown(self.local_addr()), OrUnknown(self.peer_addr()));
+        let (qp, peer) = (self.qp_num(), self.peer());
+        write!(f, "Connection({from} to {to}, qp {qp}, {peer:?})")
+    }
 }
 
 /// Which completion queue of a connection with a shared channel has news.

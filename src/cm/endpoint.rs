@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     ptr::NonNull,
@@ -47,7 +48,6 @@ impl EndpointCfg {
 ///
 /// [`AsFd`] gives an fd that is readable when a request waits. Dropping the endpoint stops listening; requests that were not taken
 /// are rejected, those that were live on.
-#[derive(Debug)]
 #[doc(alias = "rpma_ep")]
 pub struct Endpoint {
     id: Id,
@@ -189,6 +189,13 @@ impl Endpoint {
     #[doc(alias = "rpma_ep_shutdown")]
     pub fn close(self) -> Result<()> {
         self.id.destroy()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = super::host::OrUnknown(self.local_addr());
+        write!(f, "Endpoint(at {at}, {:?})", self.peer)
     }
 }
 

@@ -105,6 +105,18 @@ impl Target<'_> {
     }
 }
 
+/// An address for people to read.
+pub(super) struct OrUnknown(pub(super) Option<SocketAddr>);
+
+impl fmt::Display for OrUnknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(addr) => addr.fmt(f),
+            None => f.write_str("unknown"),
+        }
+    }
+}
+
 /// The port that `service` is the number of; `None` where it may be a name.
 ///
 /// `getaddrinfo(3)` cuts numbers to 16 bits, takes signs and blanks before them, and nothing at all as 0.

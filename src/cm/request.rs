@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use super::{
     Target,
@@ -7,6 +7,7 @@ use super::{
     conn_cfg::ConnCfg,
     connection::Connection,
     event::{CmEventKind, ConnEvent},
+    host::OrUnknown,
     id::{ConnParam, Id},
     parts::Parts,
 };
@@ -17,7 +18,6 @@ use crate::{Error, Peer, RecvBatch, Result, mr::LocalSlice, wait::Until};
 ///
 /// It has its queues already: receives can be posted before the connection is made, so that no message finds none.
 /// Dropping an incoming request rejects it; dropping an outgoing one forgets it. Either way all that it took is given back.
-#[derive(Debug)]
 #[doc(alias = "rpma_conn_req")]
 #[must_use = "dropping an incoming request rejects it"]
 pub struct ConnRequest {
@@ -281,6 +281,18 @@ impl ConnRequest {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped, and its only field that owns anything is read out once.
         (unsafe { std::ptr::read(&this.parts) }, deadline, timeout)
+    }
+}
+
+impl fmt::Debug for ConnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.is_incoming() { "from" } else { "to" };
+        let (addr, qp) = (OrUnknown(self.peer_addr()), self.qp_num());
+        write!(
+            f,
+            "ConnRequest({way} {addr}, qp {qp}, {:?})",
+            self.parts.peer
+        )
     }
 }
 

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use rdma_sys as ffi;
 
 use super::info::mtu_bytes;
@@ -61,7 +63,7 @@ pub struct OdpCapabilities {
 }
 
 /// What a device can do (`ibv_query_device_ex(3)`, `ibv_query_port(3)`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// InfiniBand/RoCE or iWARP.
@@ -106,6 +108,37 @@ pub struct Capabilities {
     pub vendor_id: u32,
     /// The device's vendor part id.
     pub vendor_part_id: u32,
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Capabilities({:?}", self.transport)?;
+        for (has, what) in [
+            (self.odp.supported, "on-demand paging"),
+            (self.native_flush_visibility, "native visibility flush"),
+            (self.native_flush_persistent, "native persistent flush"),
+            (self.native_atomic_write, "native atomic write"),
+            (self.atomics, "atomics"),
+            (self.immediate_data, "immediate data"),
+        ] {
+            if has {
+                write!(f, ", {what}")?;
+            }
+        }
+        write!(
+            f,
+            "; message {}, MTU {}, queue {}, cq {}, sge {}, srq {}, depths {}/{}, vectors {})",
+            self.max_message_size,
+            self.active_mtu,
+            self.max_queue_depth,
+            self.max_cq_entries,
+            self.max_sge,
+            self.max_srq_depth,
+            self.max_responder_resources,
+            self.max_initiator_depth,
+            self.completion_vectors
+        )
+    }
 }
 
 impl Capabilities {

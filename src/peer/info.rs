@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A device, as `rdma link` and `ibv_devinfo(1)` show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// The device's name, such as "mlx5_0".
@@ -36,7 +36,7 @@ pub struct DeviceInfo {
 }
 
 /// A port of a device (`ibv_query_port(3)`, `ibv_query_gid_table(3)`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortInfo {
     /// Its number, from 1.
@@ -118,6 +118,32 @@ impl PortInfo {
     /// The data rate of the port, in Gb/s, where it is known.
     pub fn gbps(&self) -> Option<f64> {
         Some(f64::from(self.lane_mbps?) * f64::from(self.lanes?) / 1000.0)
+    }
+}
+
+impl fmt::Debug for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "DeviceInfo({} {:?}, vendor {:#x}/{:#x}, firmware {}, ",
+            self.name, self.transport, self.vendor_id, self.vendor_part_id, self.firmware
+        )?;
+        if let Some(node) = self.numa_node {
+            write!(f, "NUMA node {node}, ")?;
+        }
+        write!(f, "ports {:?})", self.ports)
+    }
+}
+
+impl fmt::Debug for PortInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, state, layer, mtu) =
+            (self.number, self.state, self.link_layer, self.active_mtu);
+        write!(f, "{number} {state:?} {layer:?}, MTU {mtu}, ")?;
+        if let Some(gbps) = self.gbps() {
+            write!(f, "{gbps} Gb/s, ")?;
+        }
+        write!(f, "{} GIDs, {:?}", self.gids.len(), self.addresses)
     }
 }
 
@@ -283,7 +309,7 @@ fn interfaces() -> Vec<Interface> {
         let interface = &mut list[at];
         if let Some(link) = address.as_link_addr() {
             interface.index = link.ifindex() as u32;
-            interface.hardware = link.addr();
+            interface.hardware = link.addr().filter(|mac| *mac != [0; 6]);
         } else if let Some(ip) = address.as_sockaddr_in() {
             interface.addresses.push(ip.ip().into());
         } else if let Some(ip) = address.as_sockaddr_in6() {

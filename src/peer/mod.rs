@@ -298,9 +298,6 @@ static NEXT_TAG: AtomicU32 = AtomicU32::new(1);
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peer")
-            .field("device", &self.device_name())
-            .field("port", &self.inner.port)
-            .finish_non_exhaustive()
+        write!(f, "Peer({} port {})", self.device_name(), self.port())
     }
 }
