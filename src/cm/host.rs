@@ -84,25 +84,40 @@ impl Target<'_> {
         if matches!(until, Until::Forever) {
             return addr::resolve(node, service, passive);
         }
-        // `getaddrinfo(3)` has no time limit. The thread owns all that it needs, and outlives a caller that gives up.
-        let (answer, wait) = sync_channel(1);
         let (node, service) = (node.to_owned(), service.map(str::to_owned));
-        std::thread::Builder::new()
-            .name("rpma-resolve".to_owned())
-            .spawn(move || {
-                addr::block_signals();
-                let _ = answer.send(addr::resolve(&node, service.as_deref(), passive));
-            })
-            .map_err(|err| Error::provider("pthread_create", err.raw_os_error().unwrap_or(0)))?;
-        wait.recv_timeout(until.left_or(time))
-            .unwrap_or_else(|err| match err {
-                RecvTimeoutError::Timeout => Err(Error::TimedOut {
-                    call: "name resolution",
-                    after: time,
-                }),
-                RecvTimeoutError::Disconnected => Err(Error::provider("getaddrinfo", libc::EIO)),
-            })
+        within(until, time, move || {
+            addr::resolve(&node, service.as_deref(), passive)
+        })
     }
+}
+
+/// What `resolve` finds within the time given. It has no time limit of its own, so it runs on a thread, which owns all that it needs
+/// and outlives a caller that gives up.
+fn within(
+    until: Until,
+    time: Duration,
+    resolve: impl FnOnce() -> Result<Vec<Address>> + Send + 'static,
+) -> Result<Vec<Address>> {
+    let timed_out = Error::TimedOut {
+        call: "name resolution",
+        after: time,
+    };
+    if until.is_over() {
+        return Err(timed_out);
+    }
+    let (answer, wait) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("rpma-resolve".to_owned())
+        .spawn(move || {
+            addr::block_signals();
+            let _ = answer.send(resolve());
+        })
+        .map_err(|err| Error::provider("pthread_create", err.raw_os_error().unwrap_or(0)))?;
+    wait.recv_timeout(until.left_or(time))
+        .unwrap_or_else(|err| match err {
+            RecvTimeoutError::Timeout => Err(timed_out),
+            RecvTimeoutError::Disconnected => Err(Error::provider("getaddrinfo", libc::EIO)),
+        })
 }
 
 /// An address for people to read.
@@ -132,70 +147,4 @@ fn port_number(service: &str) -> Result<Option<u16>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn addresses(target: Target<'_>) -> Result<Vec<SocketAddr>> {
-        let time = Duration::from_secs(60);
-        let list = target.addresses(false, Until::after(time), time)?;
-        Ok(list.iter().filter_map(|address| address.to_std()).collect())
-    }
-
-    #[test]
-    fn addresses_are_themselves_and_names_are_resolved_by_another_thread() {
-        for text in ["192.168.77.1:7204", "[fd77::1]:7204", "[fe80::1%3]:7204"] {
-            let addr: SocketAddr = text.parse().unwrap();
-            assert_eq!(addresses(Target::Addr(addr)).unwrap(), [addr]);
-        }
-        for (node, service) in [("192.168.77.1", "7204"), ("192.168.19713", "7204")] {
-            let list = addresses(Target::Name(node, Some(service))).unwrap();
-            assert_eq!(list, ["192.168.77.1:7204".parse().unwrap()]);
-        }
-        let err = addresses(Target::Name("no such host", None)).unwrap_err();
-        assert!(matches!(err, Error::Resolve { .. }), "{err:?}");
-    }
-
-    #[test]
-    fn no_time_is_not_enough_for_a_name() {
-        let target = Target::Name("no such host", Some("7204"));
-        let err = target.addresses(false, Until::Now, Duration::ZERO);
-        assert!(matches!(err, Err(Error::TimedOut { .. })), "{err:?}");
-        // Nothing is looked up here.
-        let target = Target::Name("192.168.77.1", Some("7204"));
-        target.addresses(false, Until::Now, Duration::ZERO).unwrap();
-    }
-
-    #[test]
-    fn services_are_names_or_numbers_of_16_bits() {
-        assert_eq!(port_number("0").unwrap(), Some(0));
-        assert_eq!(port_number("65535").unwrap(), Some(65535));
-        assert_eq!(port_number("http").unwrap(), None);
-        assert_eq!(port_number("3com-tsmux").unwrap(), None);
-        for service in [
-            "",
-            " ",
-            "65536",
-            "70000",
-            "-1",
-            "+80",
-            " 80",
-            "99999999999999999999",
-            "80 ",
-            "0x50",
-            "no such service",
-            "8\0",
-        ] {
-            let err = addresses(Target::Name("192.168.77.1", Some(service))).unwrap_err();
-            assert!(
-                matches!(
-                    err,
-                    Error::InvalidArgument {
-                        argument: "service",
-                        ..
-                    }
-                ),
-                "{service:?}: {err:?}"
-            );
-        }
-    }
-}
+mod tests;
