@@ -16,7 +16,7 @@ mod wait;
 
 pub use cm::{
     CmEventKind, ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg,
-    Fired, FlushMethod, Host, devices,
+    Fired, FlushMethod, Host,
 };
 pub use cq::{Completion, Cq, Ready, Wait, WcOpcode, WcStatus};
 pub use error::{Error, Result, code};
@@ -26,7 +26,7 @@ pub use mr::{
 };
 pub use peer::{
     Capabilities, DeviceInfo, Gid, GidType, LinkLayer, OdpCapabilities, Peer, PortInfo, PortState,
-    Transport,
+    Transport, devices,
 };
 pub use peer_cfg::PeerCfg;
 pub use post::{Post, Signal};

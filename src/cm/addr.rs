@@ -145,7 +145,8 @@ impl Address {
         }
     }
 
-    /// Refuses what no route can lead to. The kernel would look for a loopback address on the network, until its time is over.
+    /// Refuses what no route can lead to. The kernel would look for a loopback address on the
+    /// network, until its time is over.
     pub(crate) fn check_remote(&self) -> Result<()> {
         self.check_zone()?;
         match self.to_std().map(|addr| addr.ip().to_canonical()) {
@@ -252,7 +253,8 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// The device that owns the local address `host`, kept open by an id bound to it; with the address and the port number.
+/// The device that owns the local address `host`, kept open by an id bound to it; with the address
+/// and the port number.
 pub(crate) fn bound_context(host: Target<'_>) -> Result<(Context, u8, Address)> {
     let addresses = host.addresses(true, Until::Forever, Duration::ZERO)?;
     first_context(host, &addresses, |id, address, _| {
@@ -267,7 +269,8 @@ pub(crate) fn bound_context(host: Target<'_>) -> Result<(Context, u8, Address)> 
     })
 }
 
-/// The device over which the remote address `host` is reached, kept open by an id that is resolved to it.
+/// The device over which the remote address `host` is reached, kept open by an id that is resolved
+/// to it.
 pub(crate) fn resolved_context(
     host: Target<'_>,
     timeout: Duration,

@@ -83,7 +83,8 @@ impl ConnCfg {
         ConnCfg::default()
     }
 
-    /// How long making an outgoing request may take: name, addresses and route, all addresses of the name together. Default: 1 s.
+    /// How long making an outgoing request may take: name, addresses and route, all addresses of
+    /// the name together. Default: 1 s.
     ///
     /// [`Connection::open`](crate::Connection::open) bounds the handshake by the same deadline too.
     #[doc(alias = "rpma_conn_cfg_set_timeout")]
@@ -184,12 +185,15 @@ impl ConnCfg {
         self
     }
 
-    /// How long the peer's device waits before it tries again to send here while no receive is posted. Default: 10.24 ms.
+    /// How long the peer's device waits before it tries again to send here while no receive is
+    /// posted. Default: 10.24 ms.
     ///
-    /// It is rounded up to one of the times that InfiniBand has (IBTA volume 1, "Encoding for RNR NAK Timer Field"), in milliseconds:
-    /// 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36,
-    /// 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52; and 655.36, which is the longest, what the connection manager
-    /// sets, and what stays where the device refuses the change. iWARP has none.
+    /// It is rounded up to one of the times that InfiniBand has (IBTA volume 1, "Encoding for RNR
+    /// NAK Timer Field"), in milliseconds: 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24,
+    /// 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72,
+    /// 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52; and 655.36, which is the
+    /// longest, what the connection manager sets, and what stays where the device refuses the
+    /// change. iWARP has none.
     pub fn min_rnr_timer(mut self, time: Duration) -> Self {
         self.min_rnr_timer = rnr_timer_code(time);
         self
@@ -207,8 +211,9 @@ impl ConnCfg {
         self
     }
 
-    /// The type of service of the connection's packets (`rdma_set_option(3)`, `RDMA_OPTION_ID_TOS`). Default: the system's. The side
-    /// that asks for the connection decides; an incoming request with this is refused, since it would come too late
+    /// The type of service of the connection's packets (`rdma_set_option(3)`,
+    /// `RDMA_OPTION_ID_TOS`). Default: the system's. The side that asks for the connection decides;
+    /// an incoming request with this is refused, since it would come too late
     /// ([`EndpointCfg::type_of_service`](crate::EndpointCfg::type_of_service) is in time).
     pub fn type_of_service(mut self, tos: u8) -> Self {
         self.type_of_service = Some(tos);
@@ -304,7 +309,8 @@ impl ConnCfg {
         Ok(())
     }
 
-    /// Names `max_inline` where it is why a queue pair was refused: no query tells its limit beforehand.
+    /// Names `max_inline` where it is why a queue pair was refused: no query tells its limit
+    /// beforehand.
     pub(crate) fn explain(&self, peer: &Peer, err: Error) -> Error {
         let refused = matches!(
             &err,

@@ -175,8 +175,8 @@ impl Connection {
         Ok(Some(event))
     }
 
-    /// Takes note of how many reads the peer answers, and sets what the connection manager leaves at its worst value; on a queue pair
-    /// that is connected.
+    /// Takes note of how many reads the peer answers, and sets what the connection manager leaves
+    /// at its worst value; on a queue pair that is connected.
     pub(super) fn agree(&self, offered_depth: u8) {
         let depth = offered_depth.min(self.param.initiator_depth);
         let depth = match self.peer().capabilities().max_initiator_depth {
@@ -360,13 +360,15 @@ impl Connection {
         self.parts.qp.rq_depth()
     }
 
-    /// How many reads, atomics and flushes this side can have in flight, as both sides agreed; `None` until the active side has seen the
-    /// connection established. With 0 none of them ever completes.
+    /// How many reads, atomics and flushes this side can have in flight, as both sides agreed;
+    /// `None` until the active side has seen the connection established. With 0 none of them ever
+    /// completes.
     pub fn initiator_depth(&self) -> Option<u8> {
         self.initiator_depth.get().copied()
     }
 
-    /// In which order the bytes of writes come to be seen in this side's memory, of which the device says something only on few machines.
+    /// In which order the bytes of writes come to be seen in this side's memory, of which the
+    /// device says something only on few machines.
     pub fn data_in_order(&self) -> crate::DataInOrder {
         self.parts.qp.data_in_order()
     }

@@ -59,8 +59,10 @@ impl Endpoint {
     /// [`local_addr`](Self::local_addr)).
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is neither known nor a port number; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as `EADDRINUSE`;
-    /// [`Error::WrongDevice`] where the address belongs to another device than `peer`'s.
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is
+    /// neither known nor a port number; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as
+    /// `EADDRINUSE`; [`Error::WrongDevice`] where the address belongs to another device than
+    /// `peer`'s.
     #[doc(alias = "rpma_ep_listen")]
     pub fn listen(peer: &Peer, node: &str, service: &str) -> Result<Self> {
         Endpoint::listen_with(peer, node, service, &EndpointCfg::default())

@@ -151,7 +151,8 @@ impl ConnEvent {
         &self.private_data
     }
 
-    /// How many reads and atomics of this side the peer answers at once; 0 where the event is of another kind.
+    /// How many reads and atomics of this side the peer answers at once; 0 where the event is of
+    /// another kind.
     pub(crate) fn initiator_depth(&self) -> u8 {
         self.initiator_depth
     }

@@ -10,8 +10,9 @@ use std::{
 use super::addr::{self, Address};
 use crate::{Error, Result, wait::Until};
 
-/// A host: its name or address as text, an [`IpAddr`], or a [`SocketAddr`], whose port is not used. Only text is ever
-/// resolved by name. The link-local addresses of IPv6 need a zone: "fe80::1%eth0" as text, or a `SocketAddrV6` with its scope.
+/// A host: its name or address as text, an [`IpAddr`], or a [`SocketAddr`], whose port is not used.
+/// Only text is ever resolved by name. The link-local addresses of IPv6 need a zone: "fe80::1%eth0"
+/// as text, or a `SocketAddrV6` with its scope.
 pub trait Host: sealed::Host {}
 
 impl<H: sealed::Host> Host for H {}
@@ -91,8 +92,8 @@ impl Target<'_> {
     }
 }
 
-/// What `resolve` finds within the time given. It has no time limit of its own, so it runs on a thread, which owns all that it needs
-/// and outlives a caller that gives up.
+/// What `resolve` finds within the time given. It has no time limit of its own, so it runs on a
+/// thread, which owns all that it needs and outlives a caller that gives up.
 fn within(
     until: Until,
     time: Duration,
@@ -134,7 +135,8 @@ impl fmt::Display for OrUnknown {
 
 /// The port that `service` is the number of; `None` where it may be a name.
 ///
-/// `getaddrinfo(3)` cuts numbers to 16 bits, takes signs and blanks before them, and nothing at all as 0.
+/// `getaddrinfo(3)` cuts numbers to 16 bits, takes signs and blanks before them, and nothing at all
+/// as 0.
 fn port_number(service: &str) -> Result<Option<u16>> {
     if let (Ok(port), false) = (service.parse(), service.starts_with('+')) {
         return Ok(Some(port));

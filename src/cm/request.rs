@@ -44,21 +44,24 @@ pub(super) struct Param {
     rnr_retry_count: u8,
     pub(super) min_rnr_timer: u8,
     responder_resources: u8,
-    /// Not above what the peer of an incoming request answers, unless it is 255: as many as there are.
+    /// Not above what the peer of an incoming request answers, unless it is 255: as many as there
+    /// are.
     pub(super) initiator_depth: u8,
 }
 
 impl ConnRequest {
     /// A request for a connection to `node`, an address or a name, and `service`, a port number or a service's name.
     ///
-    /// Blocks until name, address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order, and what is
-    /// left of the time is shared evenly among those that are left.
+    /// Blocks until name, address and route are resolved, for [`ConnCfg::timeout`] at most; all
+    /// addresses of the name are tried in order, and what is left of the time is shared evenly
+    /// among those that are left.
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is neither known nor a port number,
-    /// [`Error::NoDevice`] for a loopback address that no device has, [`Error::Connection`] where no route leads there,
-    /// [`Error::WrongDevice`] where the route goes over another device than `peer`'s, [`Error::TimedOut`], and what the provider says of
-    /// the queues.
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is
+    /// neither known nor a port number, [`Error::NoDevice`] for a loopback address that no device
+    /// has, [`Error::Connection`] where no route leads there, [`Error::WrongDevice`] where the
+    /// route goes over another device than `peer`'s, [`Error::TimedOut`], and what the provider
+    /// says of the queues.
     ///
     /// Source: `rdma_resolve_addr(3)`, `rdma_resolve_route(3)`, `rdma_create_qp(3)`.
     #[doc(alias = "rpma_conn_req_new")]

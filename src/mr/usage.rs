@@ -71,12 +71,13 @@ pub(crate) struct AccessEnv {
 }
 
 impl Usage {
-    /// The device and the bus may reorder accesses to the region, which some machines do faster. An option beside usages, and not in
-    /// [`all`](Self::all); a device that has no such thing ignores it.
+    /// The device and the bus may reorder accesses to the region, which some machines do faster. An
+    /// option beside usages, and not in [`all`](Self::all); a device that has no such thing ignores
+    /// it.
     ///
-    /// What a completion says still holds. But a write or a flush may overtake the writes before it, so a flag or the end of a
-    /// buffer may be seen before the bytes in front of it: refused with the two FLUSH usages, and wrong for memory that is watched
-    /// without a completion.
+    /// What a completion says still holds. But a write or a flush may overtake the writes before
+    /// it, so a flag or the end of a buffer may be seen before the bytes in front of it: refused
+    /// with the two FLUSH usages, and wrong for memory that is watched without a completion.
     #[doc(alias = "IBV_ACCESS_RELAXED_ORDERING")]
     pub const RELAXED_ORDERING: Usage = Usage::from_bits_retain(512);
 
@@ -142,7 +143,8 @@ impl Usage {
         Ok(())
     }
 
-    /// Refuses what no device needs to be asked about: registering for nothing, and registering read-only memory as a destination.
+    /// Refuses what no device needs to be asked about: registering for nothing, and registering
+    /// read-only memory as a destination.
     pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
         self.check()?;
         if memory.len() == 0 {

@@ -29,7 +29,8 @@ pub struct DeviceInfo {
     pub firmware: String,
     /// Its node GUID.
     pub node_guid: u64,
-    /// The NUMA node that it is attached to; `None` for software devices, and where the system does not say.
+    /// The NUMA node that it is attached to; `None` for software devices, and where the system does
+    /// not say.
     pub numa_node: Option<u32>,
     /// Its ports.
     pub ports: Vec<PortInfo>,
@@ -55,7 +56,8 @@ pub struct PortInfo {
     pub lanes: Option<u32>,
     /// Its GIDs. rdma_cm chooses that of the local address that a connection is made from.
     pub gids: Vec<Gid>,
-    /// The IP addresses of its network interfaces, without link-local ones, as far as the system tells.
+    /// The IP addresses of its network interfaces, without link-local ones, as far as the system
+    /// tells.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -209,7 +211,8 @@ impl PortInfo {
             if entry.kind == ffi::IBV_GID_TYPE_ROCE_V2 {
                 add(Ipv6Addr::from(entry.gid).to_canonical());
             }
-            // Of iWARP the GID is the interface's hardware address; kernels before 6.5 do not name the interface itself.
+            // Of iWARP the GID is the interface's hardware address; kernels before 6.5 do not name
+            // the interface itself.
             let same = |of: &&Interface| {
                 entry.interface != 0 && of.index == entry.interface
                     || transport.is_iwarp()

@@ -1,6 +1,7 @@
 //! A local device with a protection domain, on which everything else is made.
 
 mod capabilities;
+mod devices;
 mod info;
 
 use std::{
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use capabilities::{Capabilities, OdpCapabilities, Transport};
+pub use devices::devices;
 pub use info::{DeviceInfo, Gid, GidType, LinkLayer, PortInfo, PortState};
 
 /// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
@@ -45,11 +47,12 @@ struct Inner {
 }
 
 impl Peer {
-    /// The device that owns the local address `address`: a name or an address as text, an [`IpAddr`](std::net::IpAddr) or a
-    /// [`SocketAddr`](std::net::SocketAddr).
+    /// The device that owns the local address `address`: a name or an address as text, an
+    /// [`IpAddr`](std::net::IpAddr) or a [`SocketAddr`](std::net::SocketAddr).
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where no RDMA device has the address, as seldom one has 127.0.0.1; [`Error::Resolve`] for a name that is none.
+    /// [`Error::NoDevice`] where no RDMA device has the address, as seldom one has 127.0.0.1;
+    /// [`Error::Resolve`] for a name that is none.
     ///
     /// Source: `rdma_bind_addr(3)`.
     #[doc(alias = "rpma_peer_new")]
@@ -60,7 +63,8 @@ impl Peer {
         Peer::on(context, port, Some(source))
     }
 
-    /// The device over which the remote address `address` is reached; as [`remote_timeout`](Self::remote_timeout) within 1 s.
+    /// The device over which the remote address `address` is reached; as
+    /// [`remote_timeout`](Self::remote_timeout) within 1 s.
     #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_REMOTE")]
     pub fn remote<H: Host>(address: H) -> Result<Self> {
         Peer::remote_timeout(address, Duration::from_secs(1))

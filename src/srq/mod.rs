@@ -97,7 +97,8 @@ impl Srq {
     ///
     /// # Errors
     /// [`Error::NotSupported`](crate::Error::NotSupported) where the device has none,
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a size of 0, [`Error::AboveLimit`](crate::Error::AboveLimit), and what `ibv_create_srq(3)` says.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a size of 0,
+    /// [`Error::AboveLimit`](crate::Error::AboveLimit), and what `ibv_create_srq(3)` says.
     #[doc(alias = "rpma_srq_new")]
     pub fn new(peer: &Peer, cfg: &SrqCfg) -> Result<Self> {
         if cfg.size == 0 {

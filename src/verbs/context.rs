@@ -67,7 +67,8 @@ impl Context {
 
     pub(crate) fn query_device(&self) -> Result<ffi::ibv_device_attr_ex> {
         let mut attr = MaybeUninit::<ffi::ibv_device_attr_ex>::zeroed();
-        // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value of it.
+        // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value
+        // of it.
         unsafe {
             check(
                 "ibv_query_device_ex",

@@ -5,8 +5,8 @@ use rdma_sys as ffi;
 use super::{Qp, check};
 use crate::Result;
 
-/// In which order the bytes of one write come to be seen by the CPUs of the machine that it is written to
-/// (`ibv_query_qp_data_in_order(3)`). It says nothing of two writes, nor of regions with
+/// In which order the bytes of one write come to be seen by the CPUs of the machine that it is
+/// written to (`ibv_query_qp_data_in_order(3)`). It says nothing of two writes, nor of regions with
 /// [`Usage::RELAXED_ORDERING`](crate::Usage::RELAXED_ORDERING).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
