@@ -71,6 +71,8 @@ impl Cfg {
 /// The configuration of a connection that is made with `cfg`, or with the defaults.
 pub(crate) fn chosen(cfg: Option<&Cfg>) -> ConnCfg {
     let chosen = cfg.map_or_else(ConnCfg::new, Cfg::get);
+    let chosen = chosen
+        .device_workarounds(std::env::var_os("RPMA_WORKAROUNDS").is_none_or(|value| value != "0"));
     // The C interface has no argument for it, and 21 bytes of a descriptor have no room for an agreement.
     match std::env::var_os("RPMA_FLUSH_METHOD") {
         Some(method) if method == "native" => chosen.flush_method(FlushMethod::Native),

@@ -49,6 +49,7 @@ pub struct ConnCfg {
     pub(crate) initiator_depth: u8,
     pub(crate) type_of_service: Option<u8>,
     pub(crate) ack_timeout: Option<u8>,
+    pub(crate) device_workarounds: bool,
 }
 
 impl Default for ConnCfg {
@@ -72,6 +73,7 @@ impl Default for ConnCfg {
             initiator_depth: u8::MAX,
             type_of_service: None,
             ack_timeout: None,
+            device_workarounds: true,
         }
     }
 }
@@ -267,6 +269,17 @@ impl ConnCfg {
     #[doc(alias = "rpma_conn_cfg_get_srq")]
     pub fn srq_value(&self) -> Option<&Srq> {
         self.srq.as_ref()
+    }
+
+    /// Whether operations that a fault of the device's driver would spoil are done in another way. Default: yes.
+    ///
+    /// Soft-iWARP (siw, Linux 6.12 to 7.3) sends wrong bytes where 32 bytes or fewer cross a page. So there short writes and sends are
+    /// posted inline, and a short read whose source crosses a page is two reads: it takes two places of the send queue (which is
+    /// made twice as long for it) and gives one completion, whose [`byte_len`](crate::Completion::byte_len) is that of the second.
+    /// In a batch the bytes of such a write are taken when it is added.
+    pub fn device_workarounds(mut self, yes: bool) -> Self {
+        self.device_workarounds = yes;
+        self
     }
 
     /// Refuses what the device cannot do.

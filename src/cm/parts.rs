@@ -12,7 +12,7 @@ use crate::{
     Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
     verbs::{
-        Qp,
+        Qp, SHORT, Workarounds,
         qp::{Features, QpParts},
     },
 };
@@ -60,7 +60,7 @@ impl Parts {
             Ok(made) => made,
             Err(err) => return Err((id, err)),
         };
-        let slice = match scratch.slice(0..8) {
+        let slice = match scratch.slice(0..1) {
             Ok(slice) => slice.sge,
             Err(err) => return Err((id, err)),
         };
@@ -73,6 +73,7 @@ impl Parts {
             pd_tag: peer.tag(),
             max_message,
             scratch: slice,
+            workarounds: workarounds(peer, cfg),
             has_srq: cfg.srq.is_some(),
             iwarp: peer.capabilities().transport.is_iwarp(),
         };
@@ -139,7 +140,7 @@ impl Queues {
         let receives = cfg.srq.as_ref().map_or(cfg.rq_size, Srq::depth);
         let separate = cfg.rcq_size > 0 && !own_srq_cq;
         // What can be outstanding; at first as asked for, then, where the device granted longer queues, as granted.
-        let mut sends = cfg.sq_size;
+        let mut sends = send_queue(peer, cfg);
         let mut receives = receives;
         for last in [false, true] {
             let on_cq = sends.saturating_add(if separate || own_srq_cq { 0 } else { receives });
@@ -280,6 +281,23 @@ fn create_qp(
     result
 }
 
+fn workarounds(peer: &Peer, cfg: &ConnCfg) -> Workarounds {
+    match cfg.device_workarounds {
+        true => Workarounds::of(peer.capabilities()),
+        false => Workarounds::empty(),
+    }
+}
+
+/// The length of the send queue: what was asked for, and as much again where each operation may be split.
+fn send_queue(peer: &Peer, cfg: &ConnCfg) -> u32 {
+    let parts = match workarounds(peer, cfg).contains(Workarounds::SPLIT_SHORT_READS) {
+        true => 2,
+        false => 1,
+    };
+    let most = peer.capabilities().max_queue_depth.max(cfg.sq_size);
+    cfg.sq_size.saturating_mul(parts).min(most)
+}
+
 fn qp_attr(peer: &Peer, cfg: &ConnCfg, cq: &Cq, rcq: Option<&Cq>) -> ffi::ibv_qp_init_attr_ex {
     let srq = cfg.srq.as_ref();
     let recv_cq = srq.and_then(Srq::rcq).or(rcq).unwrap_or(cq);
@@ -288,11 +306,17 @@ fn qp_attr(peer: &Peer, cfg: &ConnCfg, cq: &Cq, rcq: Option<&Cq>) -> ffi::ibv_qp
         recv_cq: recv_cq.raw().as_ptr(),
         srq: srq.map_or(std::ptr::null_mut(), |srq| srq.raw().as_ptr()),
         cap: ffi::ibv_qp_cap {
-            max_send_wr: cfg.sq_size,
+            max_send_wr: send_queue(peer, cfg),
             max_recv_wr: if srq.is_some() { 0 } else { cfg.rq_size },
             max_send_sge: cfg.max_sge,
             max_recv_sge: if srq.is_some() { 0 } else { cfg.max_sge },
-            max_inline_data: cfg.max_inline.max(8),
+            // Eight bytes for atomic writes; what goes around a fault takes more.
+            max_inline_data: cfg
+                .max_inline
+                .max(match peer.capabilities().is_soft_iwarp() {
+                    true => SHORT,
+                    false => 8,
+                }),
         },
         qp_type: ffi::IBV_QPT_RC,
         comp_mask: ffi::IBV_QP_INIT_ATTR_PD,

@@ -22,7 +22,7 @@ pub(crate) use flush::FlushPlan;
 pub use flush::{FlushKind, FlushMethods};
 pub use local::{Advice, LocalRegion, LocalSlice};
 pub use memory::{HugePage, Memory, StableBytes};
-pub(crate) use remote::{FLUSH_READ, HEAD_SHIFT, Target};
+pub(crate) use remote::Target;
 pub use remote::{RemoteRegion, RemoteSlice};
 pub use usage::Usage;
 

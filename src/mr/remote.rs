@@ -48,7 +48,6 @@ impl RemoteRegion {
                 flushes,
                 region_flushes: flushes,
                 whole: true,
-                head: head(len),
             },
             methods,
         }
@@ -131,17 +130,6 @@ impl fmt::Debug for RemoteRegion {
     }
 }
 
-/// The bytes that a flush by reading reads, at most: fewer where the range has fewer.
-pub(crate) const FLUSH_READ: u8 = 8;
-
-/// Where in a slice's `head` that number starts: so that it is the offset of a table's element of 16 bytes.
-pub(crate) const HEAD_SHIFT: u32 = 4;
-
-#[inline]
-fn head(len: u64) -> u8 {
-    (len.min(u64::from(FLUSH_READ)) as u8) << HEAD_SHIFT
-}
-
 /// Where an operation goes: its first 12 bytes are those of a work request, so that 16 bytes are copied at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -207,8 +195,6 @@ pub struct RemoteSlice {
     region_flushes: FlushPlan,
     /// It is the entire region.
     pub(crate) whole: bool,
-    /// How many of its first bytes a flush by reading reads, shifted by [`HEAD_SHIFT`].
-    pub(crate) head: u8,
 }
 
 impl RemoteSlice {
@@ -221,7 +207,6 @@ impl RemoteSlice {
         flushes: FlushPlan::empty(),
         region_flushes: FlushPlan::empty(),
         whole: false,
-        head: 0,
     };
 
     /// The bytes of `range`, counted from the start of this slice.
@@ -245,7 +230,6 @@ impl RemoteSlice {
             target: self.target.at(offset),
             len,
             whole: len == self.len,
-            head: head(len),
             ..*self
         })
     }
@@ -261,7 +245,6 @@ impl RemoteSlice {
             flushes: self
                 .region_flushes
                 .of_range(len, self.whole && len == self.len),
-            head: head(len),
             ..*self
         }
     }

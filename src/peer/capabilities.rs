@@ -158,6 +158,11 @@ impl Capabilities {
         if self.is_soft_roce() { 6 } else { 7 }
     }
 
+    /// The kernel's siw, by the number that it makes up for its vendor.
+    pub(crate) fn is_soft_iwarp(&self) -> bool {
+        self.transport.is_iwarp() && self.vendor_id == 0x62_6d74
+    }
+
     fn is_soft_roce(&self) -> bool {
         self.vendor_id == 0xff_ffff
     }

@@ -206,6 +206,10 @@ impl Peer {
         usage: Usage,
     ) -> Result<LocalRegion> {
         usage.check_device_only(len, iova)?;
+        // Its driver has none, and short messages from what only a device reaches could not be copied (see `Workarounds`).
+        if self.inner.capabilities.is_soft_iwarp() {
+            return Err(Error::not_supported("dma-buf registration on soft-iWARP"));
+        }
         let pd = &self.inner.pd;
         let (mr, methods) = self
             .register_ladder(usage, |access| {
@@ -291,7 +295,7 @@ impl Peer {
         if let Some(region) = &*scratch {
             return Ok(region.clone());
         }
-        let region = Arc::new(self.register(Memory::anonymous(8)?, Usage::READ_DST)?);
+        let region = Arc::new(self.register(Memory::anonymous(1)?, Usage::READ_DST)?);
         *scratch = Some(region.clone());
         Ok(region)
     }

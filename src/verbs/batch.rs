@@ -2,12 +2,15 @@
 
 use std::mem::ManuallyDrop;
 
+use rdma_sys as ffi;
+
 use super::{
     place::Place,
     qp::Qp,
     request::{READ, Request, Transfer, WRITE},
     send_buffer::SendBuffer,
     sges::Sges,
+    workarounds::SHORT,
 };
 use crate::{
     FlushKind, Post, Result, Usage,
@@ -136,7 +139,7 @@ impl<'c> Batch<'c> {
         let mut sges = Sges::new();
         let len = self.qp.gather_for(&WRITE, &mut sges, src)?;
         let request = self.qp.check_write_of(len, dst, imm, post)?;
-        self.slow(|_, buffer| buffer.push(request, sges.as_slice()));
+        self.slow(|qp, buffer| push(qp, buffer, request, sges.as_slice()));
         Ok(())
     }
 
@@ -185,7 +188,7 @@ impl<'c> Batch<'c> {
         let mut sges = Sges::new();
         self.qp.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.qp.check_send(imm, post)?;
-        self.slow(|_, buffer| buffer.push(request, sges.as_slice()));
+        self.slow(|qp, buffer| push(qp, buffer, request, sges.as_slice()));
         Ok(())
     }
 
@@ -215,7 +218,7 @@ impl<'c> Batch<'c> {
         } else if possible.by_reading(kind) {
             let request = READ.request(range.target, post);
             // SAFETY: as above.
-            self.next = unsafe { self.next.put(request, 1, self.qp.scratch(range)) };
+            self.next = unsafe { self.next.put(request, 1, &self.qp.scratch) };
         } else {
             return self.slow(|qp, buffer| flush_slow(qp, buffer, range, kind, post));
         }
@@ -300,8 +303,36 @@ fn transfer_slow(
         qp.check_transfer(transfer, local, remote)?;
     }
     let request = transfer.request(remote.target, post);
-    buffer.add(request, usize::from(!local.is_empty()), &local.sge);
+    push(
+        qp,
+        buffer,
+        request,
+        &[local.sge][..usize::from(!local.is_empty())],
+    );
     Ok(())
+}
+
+/// Adds an operation of checked elements, or what takes its place on a faulty device.
+fn push(qp: &Qp, buffer: &mut SendBuffer, mut request: Request, list: &[ffi::ibv_sge]) {
+    let plain = request.flags;
+    match qp.way_around(&mut request, list) {
+        Some(split) => {
+            for (request, sge) in split {
+                buffer.add(request, 1, &sge);
+            }
+        }
+        // Copied now, while the caller has the region.
+        None if request.flags != plain => {
+            let mut data = [0; SHORT as usize];
+            let len = list[0].length as usize;
+            for (n, byte) in data[..len].iter_mut().enumerate() {
+                // SAFETY: the element lies in a region that the caller has borrowed; its bytes may change at any time.
+                *byte = unsafe { std::ptr::read_volatile((list[0].addr as *const u8).add(n)) };
+            }
+            buffer.push_inline(request, &data[..len]);
+        }
+        None => buffer.push(request, list),
+    }
 }
 
 #[cold]
@@ -317,7 +348,7 @@ fn flush_slow(
     if possible.natively(kind) {
         buffer.add_extended(Request::flush(range, kind, post));
     } else if possible.by_reading(kind) {
-        buffer.add(READ.request(range.target, post), 1, qp.scratch(range));
+        buffer.add(READ.request(range.target, post), 1, &qp.scratch);
     } else {
         return Err(qp.flush_refused(range, kind));
     }

@@ -6,6 +6,7 @@ use std::{
 
 use rdma_sys as ffi;
 
+use super::workarounds::{Failed, poll_without_first_parts};
 use super::{Completion, Context, acks::Acks, check, check_ptr, last_errno};
 use crate::{Error, Result};
 
@@ -92,6 +93,8 @@ pub(crate) struct RawCq {
     raw: NonNull<ffi::ibv_cq>,
     poll_cq: PollCq,
     acks: Acks<64>,
+    /// What the queue's context points at.
+    _failed: Box<Failed>,
     _channel: Arc<RawChannel>,
     _context: Arc<Context>,
 }
@@ -114,12 +117,13 @@ impl RawCq {
         else {
             return Err(Error::invalid("cq_size or comp_vector", "above 2^31 - 1"));
         };
+        let failed = Box::new(Failed::default());
         // SAFETY: context and channel are open, and the channel belongs to the context.
         let raw = unsafe {
             ffi::ibv_create_cq(
                 context.as_ptr(),
                 entries,
-                std::ptr::null_mut(),
+                (&raw const *failed).cast_mut().cast(),
                 channel.raw.as_ptr(),
                 comp_vector,
             )
@@ -129,11 +133,13 @@ impl RawCq {
             raw,
             poll_cq: no_poll_cq,
             acks: Acks::new(),
+            _failed: failed,
             _channel: channel,
             _context: context.clone(),
         };
         // SAFETY: the CQ is alive, and so is its context with the table of operations.
         match unsafe { (*(*raw.as_ptr()).context).ops.poll_cq } {
+            Some(_) if context.is_iwarp() => cq.poll_cq = poll_without_first_parts,
             Some(poll_cq) => cq.poll_cq = poll_cq,
             None => {
                 return Err(Error::not_supported(

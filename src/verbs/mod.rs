@@ -32,6 +32,7 @@ mod spare;
 mod srq;
 mod submit;
 mod wc;
+mod workarounds;
 
 pub use async_event::{AsyncEvent, AsyncEventKind, AsyncEvents, AsyncSubject};
 pub use batch::Batch;
@@ -49,3 +50,4 @@ pub(crate) use sges::MAX_SGE;
 pub(crate) use srq::RawSrq;
 pub(crate) use wc::numbers;
 pub use wc::{Completion, WcOpcode, WcStatus};
+pub(crate) use workarounds::{SHORT, Workarounds};

@@ -1,11 +1,13 @@
 //! The operations of a queue pair, one doorbell each.
 
+use std::{mem::MaybeUninit, ptr::addr_of_mut};
+
 use rdma_sys as ffi;
 
 use super::{
     outcome::{Tried, tried},
     qp::{Qp, start_flush},
-    request::{Body, READ, Request, Transfer, WORD_FLAGS, WRITE, flush_kinds},
+    request::{Body, READ, Request, Split, Transfer, WORD_FLAGS, WRITE, flush_kinds},
     sges::{RecvLimits, Sges},
 };
 use crate::{
@@ -59,7 +61,35 @@ impl Qp {
         self.check_transfer(transfer, local, remote)?;
         let request = transfer.request(remote.target, post);
         let num_sge = usize::from(!local.is_empty());
-        self.post(request, &local.sge, num_sge).check()
+        self.post_checked(request, &[local.sge][..num_sge])
+    }
+
+    /// Posts a request of checked elements, or what takes its place on a faulty device.
+    fn post_checked(&self, mut request: Request, list: &[ffi::ibv_sge]) -> Result<()> {
+        match self.way_around(&mut request, list) {
+            None => self.post(request, list.as_ptr(), list.len()).check(),
+            Some(split) => self.post_split(&split),
+        }
+    }
+
+    /// Posts both parts of a read. Where the queue has room for the first one only, that one is done all the same, and again when the read
+    /// is posted again.
+    #[cold]
+    fn post_split(&self, [(first, head), (second, rest)]: &Split) -> Result<()> {
+        let mut wrs = [const { MaybeUninit::<ffi::ibv_send_wr>::uninit() }; 2];
+        let [before, behind] = wrs.each_mut().map(|wr| wr.as_mut_ptr());
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: both requests are ours, get every field that the provider reads, and live with their elements until the call returns.
+        let ret = unsafe {
+            first.write_to(before, 1);
+            addr_of_mut!((*before).next).write(behind);
+            addr_of_mut!((*before).sg_list).write((&raw const *head).cast_mut());
+            second.write_to(behind, 1);
+            addr_of_mut!((*behind).next).write(std::ptr::null_mut());
+            addr_of_mut!((*behind).sg_list).write((&raw const *rest).cast_mut());
+            self.post_list(before, &mut bad)
+        };
+        tried("ibv_post_send", ret, bad).check()
     }
 
     pub(crate) fn write_gather(
@@ -72,7 +102,7 @@ impl Qp {
         let mut sges = Sges::new();
         let len = self.gather_for(&WRITE, &mut sges, src)?;
         let request = self.check_write_of(len, dst, imm, post)?;
-        self.post(request, sges.as_ptr(), sges.len()).check()
+        self.post_checked(request, sges.as_slice())
     }
 
     pub(crate) fn read_scatter(
@@ -85,7 +115,7 @@ impl Qp {
         let len = self.gather_for(&READ, &mut sges, dst)?;
         self.check_remote_of(&READ, len, src)?;
         let request = READ.request(src.target, post);
-        self.post(request, sges.as_ptr(), sges.len()).check()
+        self.post_checked(request, sges.as_slice())
     }
 
     #[inline]
@@ -108,7 +138,7 @@ impl Qp {
         let mut sges = Sges::new();
         self.gather(&mut sges, Usage::SEND, "src", src)?;
         let request = self.check_send(imm, post)?;
-        self.post(request, sges.as_ptr(), sges.len()).check()
+        self.post_checked(request, sges.as_slice())
     }
 
     #[inline]
@@ -149,7 +179,7 @@ impl Qp {
         if !possible.by_reading(kind) {
             return Tried::Unfit;
         }
-        self.post(READ.request(range.target, post), self.scratch(range), 1)
+        self.post(READ.request(range.target, post), &self.scratch, 1)
     }
 
     #[inline(always)]

@@ -16,6 +16,7 @@ use super::{
     send_buffer::SendBuffer,
     sges::{MAX_SGE, RecvLimits},
     spare::{free_spare, give_spare, take_spare},
+    workarounds::Workarounds,
 };
 use crate::{
     Error, FlushKind, FlushMethod, Post, Result, Usage,
@@ -47,8 +48,9 @@ pub(crate) struct QpParts {
     pub(crate) flush_method: FlushMethod,
     pub(crate) pd_tag: u32,
     pub(crate) max_message: u64,
-    /// Where flushes by read put what they read.
+    /// Where flushes by reading put the byte that they read.
     pub(crate) scratch: ffi::ibv_sge,
+    pub(crate) workarounds: Workarounds,
     pub(crate) has_srq: bool,
     pub(crate) iwarp: bool,
 }
@@ -84,8 +86,9 @@ pub(crate) struct Qp {
     flush_plan: AtomicU8,
     declared_plan: FlushPlan,
     declared: AtomicBool,
-    /// Where flushes by read put what they read: an element for each length.
-    pub(super) scratch: [ffi::ibv_sge; SCRATCHES],
+    /// Where flushes by reading put the byte that they read.
+    pub(super) scratch: ffi::ibv_sge,
+    pub(super) workarounds: Workarounds,
     has_srq: bool,
     iwarp: bool,
     sq_depth: u32,
@@ -138,7 +141,14 @@ impl Qp {
             post_send,
             post_recv,
             tag: u64::from(parts.pd_tag) << 32,
-            quick: quick::queue_pair(parts.pd_tag, parts.max_message),
+            // Where there are faults to go around, every operation takes the long way.
+            quick: quick::queue_pair(
+                parts.pd_tag,
+                match parts.workarounds.is_empty() {
+                    true => parts.max_message,
+                    false => 0,
+                },
+            ),
             quick_recv: quick::queue_pair(
                 parts.pd_tag,
                 if parts.has_srq { 0 } else { parts.max_message },
@@ -151,10 +161,8 @@ impl Qp {
             flush_plan: AtomicU8::new((plan & FlushPlan::of_kind(FlushKind::Visibility)).bits()),
             declared_plan: plan,
             declared: AtomicBool::new(false),
-            scratch: std::array::from_fn(|len| ffi::ibv_sge {
-                length: len as u32,
-                ..parts.scratch
-            }),
+            scratch: parts.scratch,
+            workarounds: parts.workarounds,
             has_srq: parts.has_srq,
             iwarp: parts.iwarp,
             sq_depth: parts.cap.max_send_wr,
@@ -396,10 +404,6 @@ impl Drop for Qp {
         free_spare(*self.spare_recv.get_mut());
     }
 }
-
-/// Elements for flushes by reading: more than there are lengths (0 to `FLUSH_READ`), and a power of two.
-pub(super) const SCRATCHES: usize = 16;
-const _: () = assert!((crate::mr::FLUSH_READ as usize) < SCRATCHES);
 
 /// The flushes that a queue pair can do for a peer that declared direct write to persistent memory.
 fn plan(method: FlushMethod, features: Features) -> FlushPlan {

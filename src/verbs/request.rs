@@ -4,10 +4,14 @@ use std::ptr::addr_of_mut;
 
 use rdma_sys as ffi;
 
-use super::{qp::Qp, sges::Sges};
+use super::{
+    qp::Qp,
+    sges::Sges,
+    workarounds::{FIRST_PART, SHORT},
+};
 use crate::{
     Error, FlushKind, Post, Result, Usage,
-    mr::{FlushPlan, HEAD_SHIFT, LocalSlice, RemoteSlice, Target, quick},
+    mr::{FlushPlan, LocalSlice, RemoteSlice, Target, quick},
 };
 
 /// A read or a write: what the two do not share.
@@ -175,7 +179,43 @@ impl Request {
     }
 }
 
+/// A read that is split, as two requests with their elements.
+pub(super) type Split = [(Request, ffi::ibv_sge); 2];
+
 impl Qp {
+    /// What a request with these elements becomes where the device is faulty: one with data that are copied, or two.
+    pub(super) fn way_around(&self, request: &mut Request, list: &[ffi::ibv_sge]) -> Option<Split> {
+        let [sge] = list else { return None };
+        match (request.opcode, request.body) {
+            (ffi::IBV_WR_RDMA_WRITE, _) | (ffi::IBV_WR_SEND, _)
+                if self.workarounds.inline(sge) && self.max_inline >= SHORT =>
+            {
+                request.flags |= ffi::IBV_SEND_INLINE;
+                None
+            }
+            (ffi::IBV_WR_RDMA_READ, Body::Rdma { target }) => {
+                let first = self.workarounds.split(target.addr(), sge.length)?;
+                let (mut before, mut behind) = (*request, *request);
+                before.wr_id = FIRST_PART;
+                before.flags &= !ffi::IBV_SEND_SIGNALED;
+                behind.body = Body::Rdma {
+                    target: target.at(u64::from(first)),
+                };
+                let rest = ffi::ibv_sge {
+                    addr: sge.addr + u64::from(first),
+                    length: sge.length - first,
+                    ..*sge
+                };
+                let head = ffi::ibv_sge {
+                    length: first,
+                    ..*sge
+                };
+                Some([(before, head), (behind, rest)])
+            }
+            _ => None,
+        }
+    }
+
     /// Is a transfer between the two right beyond doubt?
     #[inline(always)]
     pub(super) fn quick(
@@ -265,12 +305,6 @@ impl Qp {
     #[inline(always)]
     pub(super) fn flushes(&self, range: &RemoteSlice) -> FlushPlan {
         self.flush_plan() & range.flushes
-    }
-
-    /// What a flush by reading reads into.
-    #[inline(always)]
-    pub(super) fn scratch(&self, range: &RemoteSlice) -> &ffi::ibv_sge {
-        &self.scratch[usize::from(range.head >> HEAD_SHIFT)]
     }
 
     #[cold]

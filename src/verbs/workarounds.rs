@@ -1,0 +1,171 @@
+//! What is posted in another way because of a fault of a device's driver.
+//!
+//! | driver, kernels | fault | what is done here |
+//! |---|---|---|
+//! | siw, Linux 6.12 to 7.3 | a write or send of at most 32 bytes from one element that crosses a page can go out with wrong bytes (`siw_try_1seg()`) | it is posted inline |
+//! | siw, as above, at the other end | a read of at most 32 bytes whose source crosses a page is answered with wrong bytes | on iWARP, it is two reads that meet at the page's end |
+//!
+//! `tests/device_page_crossing.rs` shows both faults on the kernel's driver, so that a corrected kernel is noticed.
+//! [`ConnCfg::device_workarounds`](crate::ConnCfg::device_workarounds) switches all of this off.
+
+use bitflags::bitflags;
+use rdma_sys as ffi;
+
+use crate::Capabilities;
+
+bitflags! {
+    /// The ways around faults that a queue pair takes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Workarounds: u8 {
+        /// Short writes and sends that cross a page are posted inline.
+        const INLINE_SHORT = 1;
+        /// Short reads of what crosses a page are split there.
+        const SPLIT_SHORT_READS = 2;
+    }
+}
+
+/// The faults concern payloads of at most so many bytes.
+pub(crate) const SHORT: u32 = 32;
+
+/// The smallest page that a kernel has; the boundaries of larger pages are among those of this size.
+const PAGE: u64 = 4096;
+
+/// The number of the first part of a split read, which never reaches a user; see [`poll_without_first_parts`].
+pub(crate) const FIRST_PART: u64 = 0x7270_6d61_2d31_2f32;
+
+impl Workarounds {
+    /// What a device's queue pairs need.
+    pub(crate) fn of(caps: &Capabilities) -> Self {
+        let mut all = Workarounds::empty();
+        all.set(Workarounds::INLINE_SHORT, caps.is_soft_iwarp());
+        all.set(Workarounds::SPLIT_SHORT_READS, caps.transport.is_iwarp());
+        all
+    }
+
+    /// Must a message of one element be posted inline?
+    pub(crate) fn inline(self, sge: &ffi::ibv_sge) -> bool {
+        self.contains(Workarounds::INLINE_SHORT) && page_end(sge.addr, sge.length).is_some()
+    }
+
+    /// Where a read of `len` bytes at the remote `addr` must be split: the length of the first part.
+    pub(crate) fn split(self, addr: u64, len: u32) -> Option<u32> {
+        match self.contains(Workarounds::SPLIT_SHORT_READS) {
+            true => page_end(addr, len),
+            false => None,
+        }
+    }
+}
+
+/// How many of `len` bytes at `addr` lie before a page's end; `None` where none lie behind it, or where there are more than [`SHORT`].
+fn page_end(addr: u64, len: u32) -> Option<u32> {
+    let before = (PAGE - addr % PAGE) as u32;
+    (len <= SHORT && before < len).then_some(before)
+}
+
+/// `ibv_poll_cq(3)` on a queue whose send queue may hold split reads: a first part has a completion only where it failed, and that is left
+/// out. The second part, flushed behind it, completes with the first one's status.
+///
+/// # Safety
+/// As for the provider's poll; the queue's context must be the address of a [`Failed`].
+pub(crate) unsafe extern "C" fn poll_without_first_parts(
+    cq: *mut ffi::ibv_cq,
+    room: i32,
+    wcs: *mut ffi::ibv_wc,
+) -> i32 {
+    // SAFETY: the queue is alive, its device has a poll (or this one would not be in its place), and the context is as said.
+    let (poll, failed) = unsafe {
+        let failed = &*(*cq).cq_context.cast::<Failed>();
+        ((*(*cq).context).ops.poll_cq, failed)
+    };
+    let Some(poll) = poll else {
+        return -libc::EOPNOTSUPP;
+    };
+    loop {
+        // SAFETY: as the caller says.
+        let taken = unsafe { poll(cq, room, wcs) };
+        if taken <= 0 || taken > room {
+            return taken;
+        }
+        let mut kept = 0;
+        for n in 0..taken as usize {
+            // SAFETY: so many were filled, and `kept` is at most `n`.
+            unsafe {
+                let wc = wcs.add(n);
+                if !failed.hides(&mut *wc) {
+                    wcs.add(kept).copy_from(wc, 1);
+                    kept += 1;
+                }
+            }
+        }
+        if kept > 0 {
+            return kept as i32;
+        }
+    }
+}
+
+/// Of the first parts of split reads on one queue: which failed, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Failed(std::sync::atomic::AtomicU64);
+
+impl Failed {
+    /// Is it the completion of a first part? The next one of the same queue pair's send queue then gets its status.
+    fn hides(&self, wc: &mut ffi::ibv_wc) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        if wc.status == ffi::IBV_WC_SUCCESS {
+            return false;
+        }
+        let of_qp = |status: u32| u64::from(wc.qp_num) << 32 | u64::from(status);
+        if wc.wr_id == FIRST_PART {
+            self.0.store(of_qp(wc.status), Relaxed);
+            return true;
+        }
+        let pending = self.0.load(Relaxed);
+        let receives = wc.opcode & ffi::IBV_WC_RECV != 0;
+        if pending != 0 && pending >> 32 == u64::from(wc.qp_num) && !receives {
+            self.0.store(0, Relaxed);
+            wc.status = pending as u32;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_ranges_end_at_a_page() {
+        assert_eq!(page_end(4090, 24), Some(6));
+        assert_eq!(page_end(4095, 2), Some(1));
+        assert_eq!(page_end(8192 - 31, 32), Some(31));
+        assert_eq!(page_end(4096, 32), None);
+        assert_eq!(page_end(4090, 6), None);
+        assert_eq!(page_end(4090, 33), None);
+        assert_eq!(page_end(u64::MAX - 31, 32), None);
+    }
+
+    #[test]
+    fn the_second_part_fails_as_the_first_one_did() {
+        let failed = Failed::default();
+        let wc = |wr_id, status, opcode| ffi::ibv_wc {
+            wr_id,
+            status,
+            opcode,
+            qp_num: 7,
+            ..Default::default()
+        };
+        let (denied, flushed) = (ffi::IBV_WC_REM_ACCESS_ERR, ffi::IBV_WC_WR_FLUSH_ERR);
+        assert!(!failed.hides(&mut wc(1, ffi::IBV_WC_SUCCESS, ffi::IBV_WC_RDMA_READ)));
+        assert!(failed.hides(&mut wc(FIRST_PART, denied, ffi::IBV_WC_RDMA_READ)));
+        let mut received = wc(2, flushed, ffi::IBV_WC_RECV);
+        let mut second = wc(3, flushed, ffi::IBV_WC_RDMA_READ);
+        let mut next = wc(4, flushed, ffi::IBV_WC_RDMA_READ);
+        for wc in [&mut received, &mut second, &mut next] {
+            assert!(!failed.hides(wc));
+        }
+        assert_eq!(
+            [received.status, second.status, next.status],
+            [flushed, denied, flushed]
+        );
+    }
+}
