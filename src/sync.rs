@@ -3,5 +3,5 @@
 
 pub(crate) use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicPtr, AtomicU32, Ordering},
 };

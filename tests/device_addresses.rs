@@ -179,7 +179,7 @@ fn addresses_that_belong_to_no_device() {
         matches!(
             err,
             Error::Provider {
-                call: "rdma_bind_addr",
+                call: rpma::Call::RdmaBindAddr,
                 ..
             }
         ),

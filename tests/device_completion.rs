@@ -91,7 +91,7 @@ fn a_shared_channel_is_waited_on_by_the_connection() {
         assert!(matches!(one.wait_timeout(SHORT), Err(Error::SharedChannel)));
         assert!(matches!(one.try_wait(), Err(Error::SharedChannel)));
         assert!(matches!(
-            one.wait_event(Some(SHORT)),
+            one.wait_event_timeout(SHORT),
             Err(Error::SharedChannel)
         ));
         let taken = one.take(&mut buf, Wait::block());
@@ -284,20 +284,17 @@ fn poll_and_level_triggered_epoll_say_when_there_is_an_event() {
     let cq = rig.server.rcq().unwrap();
     let epoll = Epoll::new();
     epoll.add(cq, 17);
-    for nonblocking in [false, true] {
-        cq.set_nonblocking(nonblocking).unwrap();
-        assert!(epoll.wait(SHORT).is_empty() && !readable(cq, SHORT));
-        for n in 0..4 {
-            rig.message(n);
-            assert_eq!(epoll.wait(LONG), [17]);
-            // Until it is taken.
-            assert_eq!(epoll.wait(LONG), [17]);
-            assert!(readable(cq, LONG));
-            assert!(cq.try_wait().unwrap());
-            success(cq, n);
-            assert!(epoll.wait(Duration::ZERO).is_empty());
-            assert!(!readable(cq, Duration::ZERO));
-        }
+    assert!(epoll.wait(SHORT).is_empty() && !readable(cq, SHORT));
+    for n in 0..4 {
+        rig.message(n);
+        assert_eq!(epoll.wait(LONG), [17]);
+        // Until it is taken.
+        assert_eq!(epoll.wait(LONG), [17]);
+        assert!(readable(cq, LONG));
+        assert!(cq.try_wait().unwrap());
+        success(cq, n);
+        assert!(epoll.wait(Duration::ZERO).is_empty());
+        assert!(!readable(cq, Duration::ZERO));
     }
 }
 
@@ -306,7 +303,6 @@ fn edge_triggered_epoll_needs_everything_to_be_taken() {
     let peer = device!();
     let rig = Rig::new(&peer, &ConnCfg::new().rcq_size(5));
     let cq = rig.server.rcq().unwrap();
-    cq.set_nonblocking(true).unwrap();
     let epoll = Epoll::new();
     epoll.add_edge(cq, 3);
     let mut taken = 0;
@@ -361,21 +357,20 @@ fn who_arms_by_hand_gets_one_event_for_each_arming() {
     let rig = Rig::new(&peer, &ConnCfg::new().rcq_size(5));
     let cq = rig.server.rcq().unwrap();
     rig.message(1);
-    assert!(cq.wait_event(Some(LONG)).unwrap());
+    assert!(cq.wait_event_timeout(LONG).unwrap());
     success(cq, 1);
     // It is not armed now.
     rig.message(2);
     rig.message(3);
-    assert!(!cq.wait_event(Some(SHORT)).unwrap());
-    assert!(!cq.try_wait().unwrap());
+    assert!(!cq.wait_event_timeout(SHORT).unwrap());
     // Once it is, what came before gives no event: so one looks again.
     success(cq, 2);
     success(cq, 3);
     cq.arm(false).unwrap();
     assert!(cq.poll_one().unwrap().is_none());
-    assert!(!cq.wait_event(Some(SHORT)).unwrap());
+    assert!(!cq.wait_event_timeout(SHORT).unwrap());
     rig.message(4);
-    assert!(cq.wait_event(None).unwrap());
+    cq.wait_event().unwrap();
     success(cq, 4);
     // And the waits that arm by themselves go on from here.
     rig.message(5);
@@ -392,7 +387,7 @@ fn solicited_events_come_for_solicited_messages_only() {
     let rig = Rig::new(&peer, &ConnCfg::new().rcq_size(8));
     let cq = rig.server.rcq().unwrap();
     rig.message(0);
-    assert!(cq.wait_event(Some(LONG)).unwrap());
+    assert!(cq.wait_event_timeout(LONG).unwrap());
     success(cq, 0);
     cq.arm(true).unwrap();
     for n in 1..4 {
@@ -401,7 +396,7 @@ fn solicited_events_come_for_solicited_messages_only() {
     until("the messages", || {
         contents(&rig.inbox)[24..32] == 3u64.to_le_bytes()
     });
-    assert!(!cq.wait_event(Some(SHORT)).unwrap());
+    assert!(!cq.wait_event_timeout(SHORT).unwrap());
     if iwarp(&peer) {
         skip!("soft-iWARP gives no event for solicited messages");
     }
@@ -409,7 +404,7 @@ fn solicited_events_come_for_solicited_messages_only() {
     rig.client
         .send_inline(&[4; 8], Signal::OnError(4).solicited())
         .unwrap();
-    assert!(cq.wait_event(Some(LONG)).unwrap());
+    assert!(cq.wait_event_timeout(LONG).unwrap());
     for n in 1..5 {
         success(cq, n);
     }
@@ -425,7 +420,7 @@ fn solicited_events_come_for_solicited_messages_only() {
             Signal::OnError(5).solicited(),
         )
         .unwrap();
-    assert!(cq.wait_event(Some(LONG)).unwrap());
+    assert!(cq.wait_event_timeout(LONG).unwrap());
     assert_eq!(success(cq, 5).imm_data(), Some(55));
 }
 

@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use rdma_sys as ffi;
 use rpma::{
-    CmEventKind, ConnCfg, Error, FlushKind, FlushMethod, Memory, Peer, Signal, Usage, WcStatus,
+    Call, CmEventKind, ConnCfg, Error, FlushKind, FlushMethod, Memory, Peer, Signal, Usage,
+    WcStatus,
 };
 use standin_control::{Exclusive, Standin};
 
@@ -39,7 +40,7 @@ fn row_02_a_failed_accept_rejects_and_gives_back() {
             matches!(
                 &refused,
                 Err(Error::Provider {
-                    call: "rdma_accept",
+                    call: Call::RdmaAccept,
                     ..
                 })
             ),

@@ -6,8 +6,8 @@ use std::{any::Any, time::Duration};
 
 use common::*;
 use rpma::{
-    ConnCfg, ConnRequest, Connection, Endpoint, LocalRegion, LocalSlice, Memory, Peer, Signal, Srq,
-    SrqCfg, Usage, WcStatus,
+    ConnCfg, ConnRequest, Connection, Endpoint, Error, LocalRegion, LocalSlice, Memory, Peer,
+    Signal, Srq, SrqCfg, Usage, WcStatus,
 };
 
 /// `round` must leave what the process and the kernel hold as it was. The first round is not counted: the libraries keep a few
@@ -231,6 +231,37 @@ fn every_handle_of_a_connection_in_every_order() {
         vec![any(peer), any(client), any(server), any(local), any(log)]
     });
     still_works(&kept);
+}
+
+#[test]
+fn every_handle_of_a_region_in_every_order() {
+    let (_turn, kept) = alone_on_device!();
+    in_every_order(|| {
+        let peer = Peer::local(&addr()).unwrap();
+        let region = region(&peer, 64, Usage::RECV, |_| 0);
+        let (clone, part) = (region.clone(), region.slice_owned(8..16).unwrap());
+        vec![any(peer), any(region), any(clone), any(part)]
+    });
+    still_works(&kept);
+}
+
+#[test]
+fn of_two_that_close_a_region_one_gets_the_memory_at_most() {
+    let (_turn, peer) = alone_on_device!();
+    leaves_nothing(50, |_| {
+        let first = region(&peer, 64, Usage::RECV, |_| 0);
+        let second = first.clone();
+        let close = |region: LocalRegion| region.close().map_err(|(_, error)| error);
+        let results = std::thread::scope(|scope| {
+            [first, second]
+                .map(|region| scope.spawn(move || close(region)))
+                .map(|thread| thread.join().unwrap())
+        });
+        for error in results.iter().filter_map(|result| result.as_ref().err()) {
+            assert!(matches!(error, Error::InUse { handles: 1, .. }), "{error}");
+        }
+        assert!(results.iter().filter(|result| result.is_ok()).count() <= 1);
+    });
 }
 
 #[test]

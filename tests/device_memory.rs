@@ -6,8 +6,8 @@ use std::{env, fs};
 
 use common::*;
 use rpma::{
-    ConnCfg, FlushKind, FlushMethods, HugePage, LocalRegion, Memory, Peer, Signal, StableBytes,
-    Usage,
+    ConnCfg, Error, FlushKind, FlushMethods, HugePage, LocalRegion, LocalSlice, Memory, OwnedSlice,
+    Peer, Signal, StableBytes, Usage,
 };
 
 /// A peer writes all of the region; tells what was written.
@@ -49,6 +49,92 @@ fn a_region_gives_its_memory_back() {
     let mut bytes = vec![0; 5000];
     memory.read_at(0, &mut bytes).unwrap();
     assert_eq!(bytes, written);
+}
+
+#[test]
+fn received_bytes_come_out_without_a_copy() {
+    let peer = device!();
+    let Pair { client, server } = pair(&peer, &ConnCfg::new());
+    let memory = Memory::from_owner(vec![0; 4096]).unwrap();
+    let first = memory.as_ptr();
+    let inbox = peer.register(memory, Usage::RECV).unwrap();
+    let message = common::region(&peer, 4096, Usage::SEND, byte);
+    server.recv(&inbox.slice(..).unwrap(), 1).unwrap();
+    let all = message.slice(..).unwrap();
+    client.send(&all, Signal::Always(2)).unwrap();
+    success(server.cq(), 1);
+    assert_eq!(inbox.read_vec(..).unwrap(), contents(&message));
+    let memory = inbox.close().map_err(|(_, error)| error).unwrap();
+    let bytes: Vec<u8> = memory.into_owner().unwrap();
+    assert_eq!(bytes.as_ptr(), first);
+    assert_eq!(bytes, contents(&message));
+}
+
+#[test]
+fn a_region_is_registered_as_long_as_a_handle_of_it_lives() {
+    let peer = device!();
+    let Pair { client, server } = pair(&peer, &ConnCfg::new());
+    let log = common::region(&peer, 4096, remote_usage(), |_| 0);
+    let target = remote(&log).slice(0..10).unwrap();
+    let region = common::region(&peer, 4096, Usage::WRITE_SRC, byte);
+    let part = region.slice_owned(100..200).unwrap();
+    let clone = region.clone();
+
+    let (region, error) = region.close().unwrap_err();
+    assert!(matches!(error, Error::InUse { handles: 2, .. }), "{error}");
+    drop((region, clone));
+    // Sent to another thread, and cut there.
+    let ten = std::thread::spawn(move || part.slice_owned(10..20).unwrap());
+    let ten = ten.join().unwrap();
+    assert_eq!((ten.offset(), ten.len(), ten.is_empty()), (110, 10, false));
+    assert!(ten.slice_owned(..11).is_err());
+    client
+        .write(ten.as_slice(), &target, Signal::OnError(1))
+        .unwrap();
+    client
+        .write(&LocalSlice::from(&ten), &target, Signal::Always(2))
+        .unwrap();
+    success(client.cq(), 2);
+    client
+        .flush(&target, FlushKind::Visibility, Signal::Always(3))
+        .unwrap();
+    success(client.cq(), 3);
+    assert_eq!(log.read_vec(..10).unwrap(), ten.read_vec().unwrap());
+
+    // The last handle deregisters: what it was registered for is over, and the memory comes out.
+    let last = ten.region().clone();
+    drop(ten);
+    assert_eq!(last.read_vec(100..101).unwrap(), [byte(100)]);
+    assert_eq!(
+        last.close().map_err(|(_, error)| error).unwrap().len(),
+        4096
+    );
+    drop(server);
+}
+
+#[test]
+fn regions_are_shown_in_one_line() {
+    let peer = device!();
+    let region = common::region(&peer, 64, Usage::SEND, |_| 0);
+    let slice: OwnedSlice = region.slice_owned(8..).unwrap();
+    for (shown, start) in [
+        (
+            format!("{region:#?}"),
+            format!("LocalRegion({:p} + 0x40, Usage(SEND)", region.as_ptr()),
+        ),
+        (
+            format!("{slice:#?}"),
+            format!(
+                "OwnedSlice({:p} + 0x38, Usage(SEND)",
+                region.as_ptr().wrapping_add(8)
+            ),
+        ),
+    ] {
+        assert!(
+            shown.starts_with(&start) && !shown.contains('\n'),
+            "{shown}"
+        );
+    }
 }
 
 #[test]

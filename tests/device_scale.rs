@@ -379,7 +379,7 @@ fn a_peer_that_is_killed_under_load_is_noticed() {
                 while let Some(wc) = server.cq().poll_one().unwrap() {
                     match wc.ok() {
                         Ok(_) => seen += 1,
-                        Err(status) => failed = Some(status),
+                        Err(_) => failed = Some(wc.status()),
                     }
                 }
             }

@@ -58,48 +58,42 @@ fn nothing_there_is_no_error_and_takes_its_time() {
     let Pair { client, server } = waiting_for(&peer, &ConnCfg::new(), 1);
     let cq = server.cq();
     let mut buf = [Completion::default(); 4];
-    for mode in [false, true] {
-        cq.set_nonblocking(mode).unwrap();
-        client.set_event_fd_nonblocking(mode).unwrap();
-        endpoint.set_nonblocking(mode).unwrap();
-        assert_eq!(nonblocking(cq.as_fd()), mode);
-        assert_eq!(nonblocking(client.event_fd()), mode);
-        assert_eq!(nonblocking(endpoint.as_fd()), mode);
+    assert!(nonblocking(cq.as_fd()));
+    assert!(nonblocking(client.event_fd()));
+    assert!(nonblocking(endpoint.as_fd()));
+    assert!(!cq.try_wait().unwrap());
+    assert!(!cq.wait_timeout(Duration::ZERO).unwrap().is_ready());
+    assert!(!cq.try_wait_event().unwrap());
+    assert!(cq.poll(&mut buf).unwrap().is_empty());
+    assert!(cq.poll(&mut []).unwrap().is_empty());
+    assert!(cq.poll_one().unwrap().is_none());
+    assert!(client.try_next_event().unwrap().is_none());
+    let cfg = ConnCfg::new();
+    assert!(endpoint.try_next_request(&cfg).unwrap().is_none());
 
-        assert!(!cq.try_wait().unwrap());
-        assert!(!cq.wait_timeout(Duration::ZERO).unwrap().is_ready());
-        assert!(!cq.wait_event(Some(Duration::ZERO)).unwrap());
-        assert!(cq.poll(&mut buf).unwrap().is_empty());
-        assert!(cq.poll(&mut []).unwrap().is_empty());
-        assert!(cq.poll_one().unwrap().is_none());
-        assert!(client.try_next_event().unwrap().is_none());
-        let cfg = ConnCfg::new();
-        assert!(endpoint.try_next_request(&cfg).unwrap().is_none());
-
-        assert!(!takes_its_time(|| cq
-            .wait_timeout(SOON)
+    assert!(!takes_its_time(|| cq
+        .wait_timeout(SOON)
+        .unwrap()
+        .is_ready()));
+    assert!(!takes_its_time(|| cq.wait_event_timeout(SOON).unwrap()));
+    for wait in [
+        Wait::new(),
+        Wait::block(),
+        Wait::spin(),
+        Wait::new().polls(3),
+    ] {
+        let wait = wait.timeout(SOON);
+        assert!(takes_its_time(|| cq
+            .take(&mut buf, wait)
             .unwrap()
-            .is_ready()));
-        assert!(!takes_its_time(|| cq.wait_event(Some(SOON)).unwrap()));
-        for wait in [
-            Wait::new(),
-            Wait::block(),
-            Wait::spin(),
-            Wait::new().polls(3),
-        ] {
-            let wait = wait.timeout(SOON);
-            assert!(takes_its_time(|| cq
-                .take(&mut buf, wait)
-                .unwrap()
-                .is_empty()));
-        }
-        assert!(takes_its_time(|| client
-            .next_event_timeout(SOON)
-            .unwrap()
-            .is_none()));
-        let request = takes_its_time(|| endpoint.next_request_timeout(&cfg, SOON).unwrap());
-        assert!(request.is_none());
+            .is_empty()));
     }
+    assert!(takes_its_time(|| client
+        .next_event_timeout(SOON)
+        .unwrap()
+        .is_none()));
+    let request = takes_its_time(|| endpoint.next_request_timeout(&cfg, SOON).unwrap());
+    assert!(request.is_none());
     let err = cq.take(&mut [], Wait::new()).unwrap_err();
     assert!(matches!(
         err,
@@ -117,39 +111,36 @@ fn what_comes_wakes_whoever_waits() {
     let peer = device!();
     let Pair { client, server } = waiting_for(&peer, &ConnCfg::new(), 8);
     let cq = server.cq();
-    for mode in [false, true] {
-        cq.set_nonblocking(mode).unwrap();
-        let mut buf = [Completion::default(); 4];
-        let mut waits: [Box<dyn FnMut() -> Option<Completion> + Send>; 4] = [
-            Box::new(|| cq.wait().unwrap().poll_one().unwrap()),
-            Box::new(|| {
-                let ready = cq.wait_timeout(LONG).unwrap();
-                assert!(ready.is_ready());
-                ready.cq().poll_one().unwrap()
-            }),
-            Box::new(|| {
-                assert!(cq.wait_event(Some(LONG)).unwrap());
-                // Whoever takes the event arms; it is this one's turn.
-                cq.arm(false).unwrap();
-                cq.poll_one().unwrap()
-            }),
-            Box::new(|| cq.take(&mut buf, Wait::block()).unwrap().first().copied()),
-        ];
-        for wait in &mut waits {
-            std::thread::scope(|scope| {
-                let waiter = scope.spawn(|| {
-                    // A wait may end without news: the queue was armed when a completion was there already.
-                    loop {
-                        if let Some(wc) = wait() {
-                            return wc;
-                        }
+    let mut buf = [Completion::default(); 4];
+    let mut waits: [Box<dyn FnMut() -> Option<Completion> + Send>; 4] = [
+        Box::new(|| cq.wait().unwrap().poll_one().unwrap()),
+        Box::new(|| {
+            let ready = cq.wait_timeout(LONG).unwrap();
+            assert!(ready.is_ready());
+            ready.cq().poll_one().unwrap()
+        }),
+        Box::new(|| {
+            assert!(cq.wait_event_timeout(LONG).unwrap());
+            // Whoever takes the event arms; it is this one's turn.
+            cq.arm(false).unwrap();
+            cq.poll_one().unwrap()
+        }),
+        Box::new(|| cq.take(&mut buf, Wait::block()).unwrap().first().copied()),
+    ];
+    for wait in &mut waits {
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                // A wait may end without news: the queue was armed when a completion was there already.
+                loop {
+                    if let Some(wc) = wait() {
+                        return wc;
                     }
-                });
-                std::thread::sleep(SOON);
-                nudge(&client);
-                assert!(waiter.join().unwrap().is_success());
+                }
             });
-        }
+            std::thread::sleep(SOON);
+            nudge(&client);
+            assert!(waiter.join().unwrap().is_success());
+        });
     }
     assert!(nothing(cq));
 }
@@ -430,7 +421,7 @@ fn only_the_solicited_may_wake() {
     let rcq = server.rcq().unwrap();
     // The first event is armed for at creation; the next is for solicited messages only.
     nudge(&client);
-    assert!(rcq.wait_event(Some(LONG)).unwrap());
+    assert!(rcq.wait_event_timeout(LONG).unwrap());
     rcq.arm(true).unwrap();
     success(rcq, 0);
     nudge(&client);
@@ -440,7 +431,7 @@ fn only_the_solicited_may_wake() {
     client.send(&LocalSlice::EMPTY, post).unwrap();
     success(client.cq(), 9);
     assert!(readable(rcq.as_fd(), 60_000));
-    assert!(rcq.wait_event(Some(LONG)).unwrap());
+    assert!(rcq.wait_event_timeout(LONG).unwrap());
     success_polled(rcq, 2);
 }
 

@@ -6,7 +6,7 @@ use rpma::{
     AsyncEvents, Batch, CmEventKind, Completion, ConnCfg, ConnEvent, ConnRequest, Connection, Cq,
     Descriptor, Endpoint, EndpointCfg, Error, FlushKind, FlushMethods, LocalRegion, LocalSlice,
     Memory, Peer, PeerCfg, Post, RecvBatch, RemoteRegion, RemoteSlice, Signal, Srq, SrqCfg, Usage,
-    WcOpcode, WcStatus, code,
+    Waker, WcOpcode, WcStatus, code,
 };
 
 #[test]
@@ -27,6 +27,7 @@ fn handles_may_be_used_by_any_thread() {
     send_sync::<Batch<'_>>();
     send_sync::<RecvBatch<'_>>();
     send_sync::<AsyncEvents>();
+    send_sync::<Waker>();
     send_sync::<Completion>();
     send_sync::<ConnEvent>();
     send_sync::<ConnCfg>();

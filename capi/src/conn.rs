@@ -8,7 +8,7 @@ use std::{
 
 use rpma::{ConnEventKind, Connection, Cq, code};
 
-use crate::{Failure, Out, Slot, c_api, cq::NO_COMPLETION, given, peer_cfg, text};
+use crate::{Failure, Out, Slot, c_api, cq::news, given, peer_cfg, text};
 
 /// `struct rpma_conn_private_data`.
 #[repr(C)]
@@ -124,9 +124,7 @@ c_api! {
         is_rcq: Out<'_, bool>,
     ) {
         let (connection, place) = (given(conn)?, given(cq)?);
-        let Some(fired) = connection.wait_as_fd_is_set()? else {
-            return Err(NO_COMPLETION);
-        };
+        let fired = news(connection.wait_as_fd_is_set())?;
         place.write(NonNull::from(fired.cq));
         if let Some(place) = is_rcq {
             place.write(fired.is_rcq);

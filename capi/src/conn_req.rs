@@ -59,8 +59,8 @@ c_api! {
             }
             err => err.into(),
         })?;
-        // From here on the mode of the fd is the program's.
-        connection.set_event_fd_nonblocking(false)?;
+        // From here on the modes of the fds are the program's.
+        connection.make_fds_blocking()?;
         place.write(Some(Box::new(connection)));
         Ok(())
     }

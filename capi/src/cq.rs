@@ -6,9 +6,9 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::{Cq, code};
+use rpma::{Cq, Error, code};
 
-use crate::{Failure, Out, c_api, failed, given};
+use crate::{Failure, Out, Outcome, c_api, failed, given};
 
 pub(crate) const NO_COMPLETION: Failure = Failure::Code(code::NO_COMPLETION);
 
@@ -22,10 +22,20 @@ c_api! {
 
     /// Waits for news, or says that there is none, as the fd is set.
     fn rpma_cq_wait(cq: Option<&Cq>) {
-        match given(cq)?.wait_as_fd_is_set()? {
-            true => Ok(()),
-            false => Err(NO_COMPLETION),
-        }
+        news(given(cq)?.wait_as_fd_is_set().map(|news| news.then_some(())))
+    }
+}
+
+/// The outcome of a wait for completions. A signal ends it, and librpma calls that "no completion".
+pub(crate) fn news<T>(waited: rpma::Result<Option<T>>) -> Outcome<T> {
+    match waited {
+        Ok(Some(news)) => Ok(news),
+        Ok(None) => Err(NO_COMPLETION),
+        Err(Error::Provider {
+            call: rpma::Call::IbvGetCqEvent,
+            source,
+        }) if source.raw_os_error() == Some(libc::EINTR) => Err(NO_COMPLETION),
+        Err(err) => Err(err.into()),
     }
 }
 

@@ -26,7 +26,7 @@ c_api! {
         let (node, service) = unsafe { (text(addr)?, text(port)?) };
         let endpoint = Endpoint::listen(peer, node, service)?;
         // From here on the mode of the fd is the program's.
-        endpoint.set_nonblocking(false)?;
+        endpoint.make_fd_blocking()?;
         place.write(Some(Box::new(endpoint)));
         Ok(())
     }

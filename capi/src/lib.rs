@@ -138,7 +138,7 @@ fn failed(name: &'static str, line: u32, error: Error) -> c_int {
 /// The number of an attempt that the provider refused.
 #[cold]
 #[inline(never)]
-fn refused(name: &'static str, line: u32, call: &'static str, ret: c_int) -> c_int {
+fn refused(name: &'static str, line: u32, call: rpma::Call, ret: c_int) -> c_int {
     match (Tried::Refused { call, ret }).check() {
         Ok(()) => 0,
         Err(error) => failed(name, line, error),

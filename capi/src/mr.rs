@@ -91,18 +91,14 @@ c_api! {
         Ok(())
     }
 
-    /// Deregisters memory. Where the device refuses, the handle stays.
+    /// Deregisters memory. Where the device refuses, the handle is as it was: neither moved nor replaced, so its copies stay valid.
     fn rpma_mr_dereg(mr_ptr: Slot<'_, Local>) {
         let slot = given(mr_ptr)?;
-        let Some(mr) = slot.take() else { return Ok(()) };
-        let usage = mr.usage;
-        match mr.region.close() {
-            Ok(_) => Ok(()),
-            Err((region, err)) => {
-                *slot = Some(Box::new(Local { region, usage }));
-                Err(err.into())
-            }
+        if let Some(mr) = slot {
+            mr.region.close_in_place()?;
         }
+        *slot = None;
+        Ok(())
     }
 
     /// Writes the descriptor.

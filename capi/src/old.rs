@@ -13,7 +13,7 @@ use rpma::{Connection, Cq, RemoteRegion, cq::OldOperation};
 
 use crate::{
     Out, Outcome, c_api,
-    cq::NO_COMPLETION,
+    cq::{NO_COMPLETION, news},
     given,
     mr::Local,
     ops::{remote_slice, signal},
@@ -69,10 +69,7 @@ c_api! {
 
     /// Waits for news of the main CQ, or says that there is none, as the fd is set.
     fn rpma_conn_completion_wait(conn: Option<&Connection>) {
-        match given(conn)?.cq().wait_as_fd_is_set()? {
-            true => Ok(()),
-            false => Err(NO_COMPLETION),
-        }
+        news(given(conn)?.cq().wait_as_fd_is_set().map(|news| news.then_some(())))
     }
 
     /// Takes one completion of the main CQ.

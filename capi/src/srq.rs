@@ -78,7 +78,12 @@ c_api! {
     fn rpma_srq_new(peer: Option<&Peer>, cfg: Option<&Cfg>, srq_ptr: OutHandle<'_, Srq>) {
         let (peer, place) = (given(peer)?, given(srq_ptr)?);
         let cfg = cfg.map_or_else(SrqCfg::new, Cfg::get);
-        place.write(Some(Box::new(Srq::new(peer, &cfg)?)));
+        let srq = Srq::new(peer, &cfg)?;
+        if let Some(rcq) = srq.rcq() {
+            // From here on the mode of the fd is the program's.
+            rcq.make_fd_blocking()?;
+        }
+        place.write(Some(Box::new(srq)));
         Ok(())
     }
 

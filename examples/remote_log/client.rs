@@ -213,7 +213,8 @@ impl RemoteLog {
         let Some(wc) = taken.first() else {
             return Err(format!("record {}: nothing after {TIMEOUT:?}", self.next).into());
         };
-        if let Err(status) = wc.ok() {
+        if !wc.is_success() {
+            let status = wc.status();
             let what = ["write", "flush", "tail's write", "tail's flush"];
             let what = what.get(wc.wr_id() as usize).unwrap_or(&"operation");
             return Err(format!("record {}: its {what} failed: {status}", self.next).into());

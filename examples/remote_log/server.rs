@@ -305,7 +305,7 @@ impl Client {
             Some(asked) => {
                 if let Some(wc) = self.conn.cq().poll_one()? {
                     wc.ok()
-                        .map_err(|status| format!("it does not answer: {status}"))?;
+                        .map_err(|err| format!("it does not answer: {err}"))?;
                     self.asked = None;
                 } else if asked.elapsed() > Duration::from_secs(60) {
                     return Err("it does not answer, and the device keeps asking".into());

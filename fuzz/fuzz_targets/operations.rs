@@ -190,7 +190,7 @@ fn post(rig: &Rig, batch: Option<&mut Batch<'_>>, step: Step, id: u64) -> Result
         3 => call!(flush(&remote(len)?, FlushKind::Visibility, signal)),
         4 => call!(atomic_write(&remote(8)?, [step.byte(); 8], signal)),
         5 => call!(fetch_and_add(&local(here, 8)?, &remote(8)?, len, signal)),
-        6 if len < 2 => Err(Error::Again { call: "too short to be two" }),
+        6 if len < 2 => Err(Error::NotSupported { capability: "two of less than two bytes" }),
         6 => {
             let two = [local(here + 1, len - 1)?, local(here, 1)?];
             call!(write_gather(&two, &remote(len)?, signal))

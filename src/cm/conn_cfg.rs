@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::{Capabilities, Error, Peer, Result, Srq};
+use crate::{Call, Capabilities, Error, Peer, Result, Srq};
 
 /// How flushes are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -328,7 +328,7 @@ impl ConnCfg {
         let refused = matches!(
             &err,
             Error::Provider {
-                call: "rdma_create_qp_ex",
+                call: Call::RdmaCreateQpEx,
                 ..
             }
         );

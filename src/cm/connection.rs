@@ -11,12 +11,18 @@ use std::{
 
 use super::{
     conn_cfg::ConnCfg,
-    event::{CmEventKind, ConnEvent},
+    event::ConnEvent,
     host::OrUnknown,
     parts::Parts,
+    raw::{EventChannel, RawEvent},
     request::{ConnRequest, Param},
 };
-use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
+use crate::{
+    Call, Cq, Error, Peer, PeerCfg, Result, Srq,
+    numbers::CmEventKind,
+    verbs::Qp,
+    wait::{Turn, Until, Waker, set_nonblocking},
+};
 
 /// A connection, from the moment when it is asked for or accepted.
 ///
@@ -32,8 +38,10 @@ use crate::{Cq, Error, Peer, PeerCfg, Result, Srq, verbs::Qp, wait::Until};
 pub struct Connection {
     pub(super) parts: Parts,
     param: Param,
-    initiator_depth: OnceLock<u8>,
+    // What events have said; set by whoever took the event, with the turn to read the channel held.
+    pub(super) initiator_depth: OnceLock<u8>,
     established: AtomicBool,
+    end: OnceLock<ConnEvent>,
     deadline: Until,
     timeout: Duration,
 }
@@ -62,6 +70,7 @@ impl Connection {
             param,
             initiator_depth: OnceLock::new(),
             established: AtomicBool::new(false),
+            end: OnceLock::new(),
             deadline,
             timeout,
         }
@@ -98,35 +107,47 @@ impl Connection {
         Ok(conn)
     }
 
-    /// Waits until the connection is established, `timeout` at most. Returns at once where that was seen before.
+    /// Waits until the connection is established, `timeout` at most. Returns at once where that was
+    /// seen before, here or by another thread that took the event.
     ///
     /// # Errors
-    /// [`Error::Connection`] with the event that came instead (rejected, with status and private data; unreachable; closed; …),
-    /// [`Error::TimedOut`].
+    /// [`Error::Connection`] with the event that came instead (rejected, with status and private
+    /// data; unreachable; closed; …), [`Error::TimedOut`], [`Error::Woken`].
     pub fn wait_established(&self, timeout: Duration) -> Result<()> {
         self.established_by(Until::after(timeout), timeout)
     }
 
     fn established_by(&self, until: Until, timeout: Duration) -> Result<()> {
+        let timed_out = || Error::TimedOut {
+            call: Call::Establishment,
+            after: timeout,
+        };
         loop {
-            if self.established.load(Ordering::Acquire) {
-                return Ok(());
+            if let Some(outcome) = self.known_outcome() {
+                return outcome;
             }
-            let Some(event) = self.event(until)? else {
-                return Err(Error::TimedOut {
-                    call: "establishing the connection",
-                    after: timeout,
-                });
-            };
-            match event.cm_kind() {
-                CmEventKind::ESTABLISHED => return Ok(()),
-                CmEventKind::CONNECT_RESPONSE | CmEventKind::ADDR_CHANGE => {}
-                _ => return Err(event.into_error()),
+            let channel = self.parts.id.channel()?;
+            let turn = channel.gate().turn(until).ok_or_else(timed_out)?;
+            // Whoever had the turn before may have taken the event.
+            if let Some(outcome) = self.known_outcome() {
+                return outcome;
             }
+            self.take(channel, turn, until)?.ok_or_else(timed_out)?;
         }
     }
 
+    /// How establishing the connection has ended, where that is known.
+    fn known_outcome(&self) -> Option<Result<()>> {
+        if self.established.load(Ordering::Acquire) {
+            return Some(Ok(()));
+        }
+        self.end.get().map(|event| Err(event.clone().into_error()))
+    }
+
     /// Waits for the connection's next event.
+    ///
+    /// # Errors
+    /// What the provider says; [`Error::Woken`] where an [`event_waker`](Self::event_waker) ended it.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_conn_next_event")]
@@ -148,35 +169,65 @@ impl Connection {
         self.event(Until::Now)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// [`next_event`](Self::next_event) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn next_event_as_fd_is_set(&self) -> Result<Option<ConnEvent>> {
-        self.event(Until::Mode)
+        self.event(Until::as_fd_is_set(self.event_fd())?)
     }
 
     fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
-        let Some(event) = self.parts.id.channel()?.next(until)? else {
+        let channel = self.parts.id.channel()?;
+        let Some(turn) = channel.gate().turn(until) else {
             return Ok(None);
         };
-        let event = event.to_event();
+        self.take(channel, turn, until)
+    }
+
+    /// The channel's next event. What it says of the connection is kept before the turn to read
+    /// ends, so that whoever waits for such news knows of it before it waits for more.
+    fn take(
+        &self,
+        channel: &EventChannel,
+        turn: Turn<'_>,
+        until: Until,
+    ) -> Result<Option<ConnEvent>> {
+        let event = turn.wait(channel.as_fd(), until, || channel.take())?;
+        let noted = event.map(|event| self.note(event));
+        drop(turn);
+        let Some((event, answered)) = noted else {
+            return Ok(None);
+        };
         log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
-        if event.cm_kind() == CmEventKind::ESTABLISHED {
-            // The answer's private data; there is one answer only, and the passive side has none.
-            if self
-                .parts
-                .private_data
-                .set(event.private_data().into())
-                .is_ok()
-            {
-                self.agree(event.initiator_depth());
-            }
-            self.established.store(true, Ordering::Release);
+        if answered {
+            self.set_min_rnr_timer();
         }
         Ok(Some(event))
     }
 
-    /// Takes note of how many reads the peer answers, and sets what the connection manager leaves
-    /// at its worst value; on a queue pair that is connected.
+    /// Keeps what the event says of the connection, and says whether it is the answer that an active
+    /// side waits for.
+    fn note(&self, event: RawEvent) -> (ConnEvent, bool) {
+        let event = ConnEvent::of(&event);
+        let mut answered = false;
+        match event.cm_kind() {
+            CmEventKind::ESTABLISHED => {
+                // There is one answer only, and the passive side has private data already.
+                let answer = event.private_data().into();
+                answered = self.parts.private_data.set(answer).is_ok();
+                if answered {
+                    self.agree(event.initiator_depth());
+                }
+                self.established.store(true, Ordering::Release);
+            }
+            CmEventKind::CONNECT_RESPONSE | CmEventKind::ADDR_CHANGE => {}
+            _ => {
+                let _ = self.end.set(event.clone());
+            }
+        }
+        (event, answered)
+    }
+
+    /// Takes note of how many reads the peer answers.
     pub(super) fn agree(&self, offered_depth: u8) {
         let depth = offered_depth.min(self.param.initiator_depth);
         let depth = match self.peer().capabilities().max_initiator_depth {
@@ -184,23 +235,43 @@ impl Connection {
             most => depth.min(most.min(255) as u8),
         };
         let _ = self.initiator_depth.set(depth);
-        if !self.parts.iwarp() {
-            if let Err(err) = self.parts.qp.set_min_rnr_timer(self.param.min_rnr_timer) {
-                log::debug!(target: "rpma", "connection {}: {err}", self.qp_num());
-            }
+    }
+
+    /// Sets what the connection manager leaves at its worst value; on a queue pair that is
+    /// connected.
+    pub(super) fn set_min_rnr_timer(&self) {
+        if self.parts.iwarp() {
+            return;
+        }
+        if let Err(err) = self.parts.qp.set_min_rnr_timer(self.param.min_rnr_timer) {
+            log::debug!(target: "rpma", "connection {}: {err}", self.qp_num());
         }
     }
 
-    /// The fd that is readable when an event of the connection is there.
+    /// What ends waits for the connection's events from another thread: [`next_event`](Self::next_event),
+    /// [`wait_established`](Self::wait_established) and their like. Waits for completions have
+    /// [`Cq::waker`].
+    ///
+    /// # Errors
+    /// [`Error::Provider`] where there is no fd left for it.
+    pub fn event_waker(&self) -> Result<Waker> {
+        self.parts.id.channel()?.gate().waker()
+    }
+
+    /// Puts the fds into blocking mode: from here on their mode is the C program's.
+    #[doc(hidden)]
+    pub fn make_fds_blocking(&self) -> Result<()> {
+        set_nonblocking(self.event_fd(), false)?;
+        let own = [Some(&self.parts.cq), self.parts.rcq.as_ref()];
+        own.into_iter().flatten().try_for_each(Cq::make_fd_blocking)
+    }
+
+    /// The fd that is readable when an event of the connection is there. It is in non-blocking mode,
+    /// and must stay so. Under `EPOLLET` take events after each edge until
+    /// [`try_next_event`](Self::try_next_event) gives `None`.
     #[doc(alias = "rpma_conn_get_event_fd")]
     pub fn event_fd(&self) -> BorrowedFd<'_> {
         self.parts.id.event_fd()
-    }
-
-    /// Makes [`event_fd`](Self::event_fd) blocking, or non-blocking as it is at first. The methods of this type behave the same in both
-    /// modes.
-    pub fn set_event_fd_nonblocking(&self, yes: bool) -> Result<()> {
-        self.parts.id.channel()?.set_nonblocking(yes)
     }
 
     /// Asks the peer to close the connection, and does not wait: the end comes as an event, [`ConnEventKind::Closed`](crate::ConnEventKind::Closed), on
@@ -225,10 +296,11 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::NotSharedChannel`] where each queue has its own channel: use [`Cq::wait`].
+    /// [`Error::Woken`] where the [`Cq::waker`] of one of the queues ended it.
     #[doc(alias = "rpma_conn_wait")]
     pub fn wait(&self) -> Result<Fired<'_>> {
         loop {
-            if let Some(fired) = self.wait_until(Until::Forever)? {
+            if let Some(fired) = self.fired(Until::Forever, true)? {
                 return Ok(fired);
             }
         }
@@ -239,7 +311,7 @@ impl Connection {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::after(timeout))
+        self.fired(Until::after(timeout), true)
     }
 
     /// Takes an event of the completion queues if one is there; never blocks.
@@ -247,24 +319,56 @@ impl Connection {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn try_wait(&self) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::Now)
+        self.fired(Until::Now, true)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// Waits for the next event of the completion queues, takes it and leaves its queue unarmed: for
+    /// those who call [`Cq::arm`] themselves, and poll once more before each wait.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_event(&self) -> Result<Fired<'_>> {
+        loop {
+            if let Some(fired) = self.fired(Until::Forever, false)? {
+                return Ok(fired);
+            }
+        }
+    }
+
+    /// [`wait_event`](Self::wait_event) for `timeout` at most; `None` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_event_timeout(&self, timeout: Duration) -> Result<Option<Fired<'_>>> {
+        self.fired(Until::after(timeout), false)
+    }
+
+    /// [`wait_event`](Self::wait_event) that never blocks; `None` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn try_wait_event(&self) -> Result<Option<Fired<'_>>> {
+        self.fired(Until::Now, false)
+    }
+
+    /// [`wait`](Self::wait) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn wait_as_fd_is_set(&self) -> Result<Option<Fired<'_>>> {
-        self.wait_until(Until::Mode)
+        self.fired(Until::as_fd_is_set(self.completion_fd()?)?, true)
     }
 
-    fn wait_until(&self, until: Until) -> Result<Option<Fired<'_>>> {
+    fn fired(&self, until: Until, arm: bool) -> Result<Option<Fired<'_>>> {
         if !self.parts.cq.is_shared() {
             return Err(Error::NotSharedChannel);
         }
         let cqs = [Some(&self.parts.cq), self.parts.rcq.as_ref()];
-        Ok(Cq::wait_shared(cqs, until)?.map(|(cq, n)| Fired { cq, is_rcq: n == 1 }))
+        let found = Cq::wait_shared(cqs, until, arm)?;
+        Ok(found.map(|(cq, n)| Fired { cq, is_rcq: n == 1 }))
     }
 
-    /// The fd of the shared completion channel.
+    /// The fd of the shared completion channel; see [`Cq::as_fd`](Cq#method.as_fd) for what may be
+    /// done with it. Under `EPOLLET` go on after each edge until [`try_wait`](Self::try_wait) gives
+    /// `None`.
     ///
     /// # Errors
     /// [`Error::NotSharedChannel`] where each queue has its own channel.
@@ -333,58 +437,6 @@ impl Connection {
     /// The address of the peer.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.parts.id.peer_addr()
-    }
-
-    /// The inline data, in bytes, that one operation may carry, as the device granted it.
-    pub fn max_inline(&self) -> u32 {
-        self.parts.qp.max_inline()
-    }
-
-    /// The longest message, in bytes.
-    pub fn max_message_size(&self) -> u64 {
-        self.parts.qp.max_message()
-    }
-
-    /// The number of slices that one operation may gather or scatter, as the device granted it.
-    pub fn max_sge(&self) -> u32 {
-        self.parts.qp.max_send_sge()
-    }
-
-    /// The number of operations that can be outstanding, as the device granted it.
-    pub fn sq_size(&self) -> u32 {
-        self.parts.qp.sq_depth()
-    }
-
-    /// The number of receives that can be outstanding, as the device granted it; 0 with a shared receive queue.
-    pub fn rq_size(&self) -> u32 {
-        self.parts.qp.rq_depth()
-    }
-
-    /// How many reads, atomics and flushes this side can have in flight, as both sides agreed;
-    /// `None` until the active side has seen the connection established. With 0 none of them ever
-    /// completes.
-    pub fn initiator_depth(&self) -> Option<u8> {
-        self.initiator_depth.get().copied()
-    }
-
-    /// In which order the bytes of writes come to be seen in this side's memory, of which the
-    /// device says something only on few machines.
-    pub fn data_in_order(&self) -> crate::DataInOrder {
-        self.parts.qp.data_in_order()
-    }
-
-    /// Can the connection do this flush natively, as far as this side is concerned?
-    pub fn has_native_flush(&self, kind: crate::FlushKind) -> bool {
-        let features = self.parts.qp.features();
-        match kind {
-            crate::FlushKind::Persistent => features.flush_persistent,
-            crate::FlushKind::Visibility => features.flush_visibility,
-        }
-    }
-
-    /// Does the connection have an atomic write of the device's own? Else it is an inline write behind a fence.
-    pub fn has_native_atomic_write(&self) -> bool {
-        self.parts.qp.features().atomic_write
     }
 
     #[inline]

@@ -2,9 +2,12 @@ use std::{ffi::c_int, ptr::NonNull, sync::Arc, time::Duration};
 
 use rdma_sys as ffi;
 
-use super::{Target, bound_context, resolved_context};
+use super::{
+    Target,
+    raw::{bound_context, resolved_context},
+};
 use crate::{
-    Capabilities, Error, Result,
+    Call, Capabilities, Error, Result,
     verbs::{Context, last_errno},
 };
 
@@ -29,7 +32,7 @@ impl DeviceList {
                 list,
                 len: len.max(0) as usize,
             }),
-            None => Err(Error::provider("rdma_get_devices", last_errno())),
+            None => Err(Error::provider(Call::RdmaGetDevices, last_errno())),
         }
     }
 
@@ -103,7 +106,7 @@ impl RawContext {
         let list = DeviceList::open()?;
         let raw = context.as_ptr();
         if !list.contexts().contains(&raw) {
-            return Err(Error::provider("rdma_get_devices", libc::ENODEV));
+            return Err(Error::provider(Call::RdmaGetDevices, libc::ENODEV));
         }
         Ok(RawContext { raw, _list: list })
     }

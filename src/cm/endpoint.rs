@@ -2,21 +2,22 @@ use std::{
     fmt,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
-    ptr::NonNull,
     time::Duration,
 };
 
 use super::{
     Target,
-    addr::Address,
-    channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, RawEvent},
-    id::Id,
+    event::ConnEvent,
+    raw::{Address, EventChannel, Id, RawEvent},
     request::ConnRequest,
 };
-use crate::{Error, Peer, Result, wait::Until};
+use crate::{
+    Error, Peer, Result,
+    numbers::CmEventKind,
+    wait::{Until, Waker, set_nonblocking},
+};
 
 /// The configuration of an endpoint.
 #[derive(Debug, Clone, Copy, Default)]
@@ -108,7 +109,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// What the provider says of the queues: the request is then rejected, and the endpoint goes on. [`Error::Connection`] with
-    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone.
+    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone. [`Error::Woken`] where a
+    /// [`waker`](Self::waker) ended the wait.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_ep_next_conn_req")]
@@ -146,10 +148,24 @@ impl Endpoint {
         self.request(cfg, Until::Now)
     }
 
-    /// One attempt, which blocks or not as the fd is set.
+    /// What ends the waits on this endpoint from another thread.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] where there is no fd left for it.
+    pub fn waker(&self) -> Result<Waker> {
+        self.id.channel()?.gate().waker()
+    }
+
+    /// [`next_request`](Self::next_request) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn next_request_as_fd_is_set(&self, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
-        self.request(cfg, Until::Mode)
+        self.request(cfg, Until::as_fd_is_set(self.as_fd())?)
+    }
+
+    /// Puts the fd into blocking mode: from here on its mode is the C program's.
+    #[doc(hidden)]
+    pub fn make_fd_blocking(&self) -> Result<()> {
+        set_nonblocking(self.as_fd(), false)
     }
 
     fn request(&self, cfg: &ConnCfg, until: Until) -> Result<Option<ConnRequest>> {
@@ -158,33 +174,26 @@ impl Endpoint {
             let Some(event) = channel.next(until)? else {
                 return Ok(None);
             };
-            match event.kind() {
+            match CmEventKind::from_raw(event.kind()) {
                 CmEventKind::CONNECT_REQUEST => {
                     if let Some(request) = self.take(event, cfg)? {
                         return Ok(Some(request));
                     }
                 }
-                CmEventKind::DEVICE_REMOVAL => return Err(event.to_event().into_error()),
+                CmEventKind::DEVICE_REMOVAL => return Err(ConnEvent::of(&event).into_error()),
                 // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
-                kind => log::debug!(target: "rpma", "the endpoint ignores {kind:?}"),
+                kind => {
+                    drop(event);
+                    log::debug!(target: "rpma", "the endpoint ignores {kind:?}");
+                }
             }
         }
     }
 
     fn take(&self, event: RawEvent, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
-        let raw = NonNull::new(event.id())
-            .ok_or_else(|| Error::provider("rdma_get_cm_event", libc::EIO))?;
-        // SAFETY: the id came with a connect request on this channel, and is ours from here on.
-        let id = unsafe { Id::of_request(raw, self.id.channel()?.clone()) };
-        let details = event.to_event();
-        // Acknowledged first: migrating and destroying the id wait for it.
-        drop(event);
+        let details = ConnEvent::of(&event);
+        let id = event.into_request(self.id.channel()?)?;
         ConnRequest::incoming(&self.peer, id, details, cfg)
-    }
-
-    /// Makes the fd blocking, or non-blocking as it is at first. The methods of this type behave the same in both modes.
-    pub fn set_nonblocking(&self, yes: bool) -> Result<()> {
-        self.id.channel()?.set_nonblocking(yes)
     }
 
     /// Stops listening, and says what the library said.
@@ -202,7 +211,8 @@ impl fmt::Debug for Endpoint {
 }
 
 impl AsFd for Endpoint {
-    /// Readable when a request waits.
+    /// Readable when a request waits. It is in non-blocking mode, and must stay so. Under `EPOLLET`
+    /// take requests after each edge until [`try_next_request`](Self::try_next_request) gives `None`.
     #[doc(alias = "rpma_ep_get_fd")]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.id.event_fd()

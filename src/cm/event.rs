@@ -1,76 +1,7 @@
-use std::{ffi::CStr, fmt, ptr::NonNull};
+use std::fmt;
 
-use rdma_sys as ffi;
-
-use crate::verbs::check;
-
-/// An event of the connection manager: a number of its own, with names for those that are known (`rdma_get_cm_event(3)`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "rdma_cm_event_type")]
-pub struct CmEventKind(u32);
-
-crate::verbs::numbers!(CmEventKind {
-    /// The address was resolved.
-    ADDR_RESOLVED = RDMA_CM_EVENT_ADDR_RESOLVED;
-    /// The address could not be resolved.
-    ADDR_ERROR = RDMA_CM_EVENT_ADDR_ERROR;
-    /// The route was resolved.
-    ROUTE_RESOLVED = RDMA_CM_EVENT_ROUTE_RESOLVED;
-    /// The route could not be resolved.
-    ROUTE_ERROR = RDMA_CM_EVENT_ROUTE_ERROR;
-    /// A peer asks for a connection.
-    CONNECT_REQUEST = RDMA_CM_EVENT_CONNECT_REQUEST;
-    /// A peer answered; the connection is not established yet.
-    CONNECT_RESPONSE = RDMA_CM_EVENT_CONNECT_RESPONSE;
-    /// The connection failed while it was being established.
-    CONNECT_ERROR = RDMA_CM_EVENT_CONNECT_ERROR;
-    /// The peer did not answer or cannot be reached.
-    UNREACHABLE = RDMA_CM_EVENT_UNREACHABLE;
-    /// The peer, or its connection manager when nobody listens, rejected the request.
-    REJECTED = RDMA_CM_EVENT_REJECTED;
-    /// The connection is established.
-    ESTABLISHED = RDMA_CM_EVENT_ESTABLISHED;
-    /// The connection was closed by either side.
-    DISCONNECTED = RDMA_CM_EVENT_DISCONNECTED;
-    /// The device is gone.
-    DEVICE_REMOVAL = RDMA_CM_EVENT_DEVICE_REMOVAL;
-    /// A multicast group was joined (never seen here).
-    MULTICAST_JOIN = RDMA_CM_EVENT_MULTICAST_JOIN;
-    /// Joining a multicast group failed (never seen here).
-    MULTICAST_ERROR = RDMA_CM_EVENT_MULTICAST_ERROR;
-    /// The network interface of the connection changed its address.
-    ADDR_CHANGE = RDMA_CM_EVENT_ADDR_CHANGE;
-    /// The queue pair of a closed connection has left its time-wait state.
-    TIMEWAIT_EXIT = RDMA_CM_EVENT_TIMEWAIT_EXIT;
-});
-
-impl fmt::Display for CmEventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match *self {
-            Self::ADDR_ERROR => "failed: the address cannot be resolved",
-            Self::ROUTE_ERROR => "failed: the route cannot be resolved",
-            Self::CONNECT_ERROR => "failed while it was being established",
-            Self::UNREACHABLE => "failed: the peer is unreachable or does not answer",
-            Self::REJECTED => "was rejected by the peer, or nobody listens there",
-            Self::ESTABLISHED => "is established",
-            Self::DISCONNECTED => "was closed",
-            Self::DEVICE_REMOVAL => "lost its device",
-            Self::ADDR_CHANGE => "changed its address",
-            Self::TIMEWAIT_EXIT => "was closed (time-wait is over)",
-            _ => {
-                // SAFETY: the function takes any number and gives a static string, or null.
-                let text = unsafe { ffi::rdma_event_str(self.as_raw() as _) };
-                if text.is_null() {
-                    return write!(f, "gave the unknown event {}", self.as_raw());
-                }
-                // SAFETY: it is a static, NUL-terminated string.
-                let text = unsafe { CStr::from_ptr(text) };
-                return write!(f, "gave the event {}", text.to_string_lossy());
-            }
-        };
-        f.write_str(text)
-    }
-}
+use super::raw::RawEvent;
+use crate::numbers::CmEventKind;
 
 /// What happened to a connection, in librpma's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -157,6 +88,18 @@ impl ConnEvent {
         self.initiator_depth
     }
 
+    /// Copies the event out, so that it can be acknowledged.
+    pub(super) fn of(event: &RawEvent) -> Self {
+        ConnEvent {
+            kind: CmEventKind::from_raw(event.kind()),
+            // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection
+            // are so already.
+            status: event.status().checked_abs().unwrap_or(libc::EIO),
+            private_data: event.private_data().into(),
+            initiator_depth: event.initiator_depth(),
+        }
+    }
+
     pub(crate) fn into_private_data(self) -> Box<[u8]> {
         self.private_data
     }
@@ -168,74 +111,5 @@ impl ConnEvent {
             status: self.status,
             private_data: self.private_data,
         }
-    }
-}
-
-/// An event taken from a channel. Dropping it acknowledges it.
-pub(crate) struct RawEvent(NonNull<ffi::rdma_cm_event>);
-
-impl RawEvent {
-    /// # Safety
-    /// `raw` must come from `rdma_get_cm_event` and not be acknowledged.
-    pub(crate) unsafe fn new(raw: NonNull<ffi::rdma_cm_event>) -> Self {
-        RawEvent(raw)
-    }
-
-    fn get(&self) -> &ffi::rdma_cm_event {
-        // SAFETY: the event is whole until it is acknowledged, which drop does.
-        unsafe { self.0.as_ref() }
-    }
-
-    pub(crate) fn kind(&self) -> CmEventKind {
-        CmEventKind(self.get().event)
-    }
-
-    /// The id that the event is about: for a connect request, a new one that its taker owns.
-    pub(crate) fn id(&self) -> *mut ffi::rdma_cm_id {
-        self.get().id
-    }
-
-    /// Copies the event out, so that it can be acknowledged.
-    pub(crate) fn to_event(&self) -> ConnEvent {
-        let raw = self.get();
-        let (private_data, initiator_depth) = match self.kind() {
-            CmEventKind::CONNECT_REQUEST
-            | CmEventKind::CONNECT_RESPONSE
-            | CmEventKind::ESTABLISHED
-            | CmEventKind::REJECTED
-            | CmEventKind::DISCONNECTED
-            | CmEventKind::UNREACHABLE
-            | CmEventKind::CONNECT_ERROR => {
-                // SAFETY: for connection events (not for datagrams, which this crate never makes) the union holds the connection's
-                // parameters, zeroed where there are none.
-                let conn = unsafe { raw.param.conn };
-                let len = usize::from(conn.private_data_len);
-                let data = if conn.private_data.is_null() || len == 0 {
-                    Box::default()
-                } else {
-                    // SAFETY: the library holds that many bytes there until the acknowledgement.
-                    unsafe { std::slice::from_raw_parts(conn.private_data.cast::<u8>(), len) }
-                        .into()
-                };
-                (data, conn.initiator_depth)
-            }
-            _ => Default::default(),
-        };
-        // A negative errno becomes positive; the reasons that InfiniBand gives for a rejection are so already.
-        let status = raw.status.checked_abs().unwrap_or(libc::EIO);
-        ConnEvent {
-            kind: self.kind(),
-            status,
-            private_data,
-            initiator_depth,
-        }
-    }
-}
-
-impl Drop for RawEvent {
-    fn drop(&mut self) {
-        // SAFETY: the event was not acknowledged before.
-        let ret = unsafe { ffi::rdma_ack_cm_event(self.0.as_ptr()) };
-        crate::refused::report(check("rdma_ack_cm_event", ret));
     }
 }

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use super::addr::{self, Address};
-use crate::{Error, Result, wait::Until};
+use super::raw::{self, Address};
+use crate::{Call, Error, Result, wait::Until};
 
 /// A host: its name or address as text, an [`IpAddr`], or a [`SocketAddr`], whose port is not used.
 /// Only text is ever resolved by name. The link-local addresses of IPv6 need a zone: "fe80::1%eth0"
@@ -83,11 +83,11 @@ impl Target<'_> {
             return Ok(vec![SocketAddr::new(ip, port).into()]);
         }
         if matches!(until, Until::Forever) {
-            return addr::resolve(node, service, passive);
+            return raw::resolve(node, service, passive);
         }
         let (node, service) = (node.to_owned(), service.map(str::to_owned));
         within(until, time, move || {
-            addr::resolve(&node, service.as_deref(), passive)
+            raw::resolve(&node, service.as_deref(), passive)
         })
     }
 }
@@ -100,7 +100,7 @@ fn within(
     resolve: impl FnOnce() -> Result<Vec<Address>> + Send + 'static,
 ) -> Result<Vec<Address>> {
     let timed_out = Error::TimedOut {
-        call: "name resolution",
+        call: Call::NameResolution,
         after: time,
     };
     if until.is_over() {
@@ -110,14 +110,14 @@ fn within(
     std::thread::Builder::new()
         .name("rpma-resolve".to_owned())
         .spawn(move || {
-            addr::block_signals();
+            raw::block_signals();
             let _ = answer.send(resolve());
         })
-        .map_err(|err| Error::provider("pthread_create", err.raw_os_error().unwrap_or(0)))?;
+        .map_err(|err| Error::provider(Call::PthreadCreate, err.raw_os_error().unwrap_or(0)))?;
     wait.recv_timeout(until.left_or(time))
         .unwrap_or_else(|err| match err {
             RecvTimeoutError::Timeout => Err(timed_out),
-            RecvTimeoutError::Disconnected => Err(Error::provider("getaddrinfo", libc::EIO)),
+            RecvTimeoutError::Disconnected => Err(Error::provider(Call::Getaddrinfo, libc::EIO)),
         })
 }
 
@@ -143,7 +143,7 @@ fn port_number(service: &str) -> Result<Option<u16>> {
     }
     let digits = service.trim_start().trim_start_matches(['+', '-']);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(addr::no_service());
+        return Err(raw::no_service());
     }
     Ok(None)
 }

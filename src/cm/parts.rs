@@ -1,15 +1,12 @@
 //! What a connection is made of, and how it is made: the completion queues, then the queue pair that completes on them.
 
-use std::{
-    ptr::NonNull,
-    sync::{Arc, OnceLock},
-};
+use std::{ptr::NonNull, sync::OnceLock};
 
 use rdma_sys as ffi;
 
-use super::{conn_cfg::ConnCfg, id::Id};
+use super::{conn_cfg::ConnCfg, raw::Id};
 use crate::{
-    Cq, Error, LocalRegion, Peer, Result, Srq,
+    Call, Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
     verbs::{
         Qp, SHORT, Workarounds,
@@ -27,7 +24,7 @@ pub(super) struct Parts {
     pub(super) cq: Cq,
     pub(super) srq: Option<Srq>,
     pub(super) private_data: OnceLock<Box<[u8]>>,
-    _scratch: Arc<LocalRegion>,
+    _scratch: LocalRegion,
     pub(super) peer: Peer,
 }
 
@@ -171,7 +168,7 @@ impl Queues {
             id.destroy_qp();
             (sends, receives) = (full, granted);
         }
-        Err(Error::provider("rdma_create_qp_ex", libc::EIO))
+        Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO))
     }
 }
 

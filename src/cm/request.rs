@@ -2,16 +2,16 @@ use std::{fmt, net::SocketAddr, time::Duration};
 
 use super::{
     Target,
-    addr::Address,
-    channel::EventChannel,
     conn_cfg::ConnCfg,
     connection::Connection,
-    event::{CmEventKind, ConnEvent},
+    event::ConnEvent,
     host::OrUnknown,
-    id::{ConnParam, Id},
     parts::Parts,
+    raw::{Address, ConnParam, EventChannel, Id},
 };
-use crate::{Error, Peer, RecvBatch, Result, mr::LocalSlice, wait::Until};
+use crate::{
+    Call, Error, Peer, RecvBatch, Result, mr::LocalSlice, numbers::CmEventKind, wait::Until,
+};
 
 /// A connection that is not made yet: one that this side asks for ([`ConnRequest::new`]), or one that a peer asks for
 /// ([`Endpoint::next_request`](crate::Endpoint::next_request)).
@@ -140,6 +140,7 @@ impl ConnRequest {
                 Ok(Some(request))
             }
             Err((id, err)) if !id.can_have_qp() => {
+                drop(id);
                 log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
                 Ok(None)
             }
@@ -216,6 +217,7 @@ impl ConnRequest {
         let conn = Connection::new(parts, param, deadline, timeout);
         if let Some(depth) = offered_depth {
             conn.agree(depth);
+            conn.set_min_rnr_timer();
         }
         Ok(conn)
     }
@@ -309,7 +311,7 @@ impl Drop for ConnRequest {
 
 /// Rejects, and logs where that fails: the peer then learns by the destruction of the id.
 fn reject(id: &Id, private_data: &[u8]) {
-    crate::refused::report(id.reject(private_data));
+    crate::log_limit::log_failure(id.reject(private_data));
 }
 
 fn check_private_data(data: &[u8], limit: usize, limited_by: &'static str) -> Result<()> {
@@ -346,7 +348,7 @@ fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> R
         .source()
         .filter(|source| source.family() == address.family());
     let timed_out = || Error::TimedOut {
-        call: "address and route resolution",
+        call: Call::AddressAndRouteResolution,
         after: cfg.timeout,
     };
     id.resolve_addr(source, address, deadline.left_or(FOREVER))?;
@@ -372,7 +374,7 @@ fn expect(id: &Id, kind: CmEventKind, deadline: Until) -> Result<Option<()>> {
     let Some(event) = id.channel()?.next(deadline)? else {
         return Ok(None);
     };
-    let event = event.to_event();
+    let event = ConnEvent::of(&event);
     if event.cm_kind() == kind {
         return Ok(Some(()));
     }

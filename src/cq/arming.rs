@@ -1,6 +1,6 @@
 //! Which wait finds the queue armed, and what it does about it.
 
-use crate::sync::{AtomicBool, AtomicU8, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 
 /// A completion queue and its channel, as one wait sees them.
 pub(crate) trait Source {
@@ -20,95 +20,99 @@ pub(crate) trait Source {
     fn ask(&self, solicited_only: bool) -> Result<(), Self::Error>;
 }
 
-/// What is known of a queue's arming. What it says may be less than what is so, but not more: where it says armed, the queue is, or its
-/// event is in the channel.
+/// What is known of a queue's arming. What it says may be less than what is so, but not more: where
+/// it says armed, the queue is, or its event is in the channel.
+///
+/// The lowest two bits are one of the four below. The rest counts the changes: whoever arms sees by
+/// it whether the queue fired, or was armed by another, before it could note the outcome.
 #[derive(Debug)]
-pub(crate) struct Arming {
-    /// One of the four below.
-    armed: AtomicU8,
-    /// The queue is not armed as a wait should have left it: the next one has news, and arms it.
-    owed: AtomicBool,
-}
+pub(crate) struct Arming(AtomicU32);
 
 /// The next completion gives no event.
-const UNARMED: u8 = 0;
+const UNARMED: u32 = 0;
+/// The device is being asked for an event, and has not answered yet: nobody relies on it.
+const ARMING: u32 = 1;
 /// The next solicited completion gives an event.
-const ARMED_FOR_SOLICITED: u8 = 1;
+const ARMED_FOR_SOLICITED: u32 = 2;
 /// The next completion gives an event.
-const ARMED: u8 = 2;
-/// As `UNARMED`: `take` had the last event, and nobody asked for an unarmed queue.
-const LEFT_BY_TAKE: u8 = 3;
+const ARMED: u32 = 3;
+
+const STATE: u32 = 3;
 
 impl Arming {
     pub(crate) fn new() -> Self {
-        Arming {
-            armed: AtomicU8::new(UNARMED),
-            owed: AtomicBool::new(false),
-        }
+        Arming(AtomicU32::new(UNARMED))
     }
 
     /// Arms the queue.
     pub(crate) fn arm<S: Source>(&self, queue: &S, solicited_only: bool) -> Result<(), S::Error> {
-        // Before the call: an event that comes at once must find the mark set, and take it away again.
-        let armed = if solicited_only {
-            ARMED_FOR_SOLICITED
-        } else {
-            ARMED
+        let arming = self.set(ARMING);
+        let outcome = queue.ask(solicited_only);
+        let state = match (&outcome, solicited_only) {
+            (Err(_), _) => UNARMED,
+            (Ok(()), true) => ARMED_FOR_SOLICITED,
+            (Ok(()), false) => ARMED,
         };
-        self.armed.store(armed, Ordering::Release);
-        queue
-            .ask(solicited_only)
-            .inspect_err(|_| self.armed.store(UNARMED, Ordering::Release))
+        // Where another has set it meanwhile, that stays: it may be that the queue fired.
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self
+            .0
+            .compare_exchange(arming, arming & !STATE | state, success, failure);
+        outcome
     }
 
-    /// Arms the queue for the next wait. Where that fails, the next wait must not wait for an event that cannot come.
-    pub(crate) fn arm_again<S: Source>(&self, queue: &S) -> Result<(), S::Error> {
-        self.arm(queue, false)
-            .inspect_err(|_| self.owed.store(true, Ordering::Release))
+    /// Sets the state, and gives what was stored.
+    fn set(&self, state: u32) -> u32 {
+        let next = |word: u32| (word & !STATE).wrapping_add(STATE + 1) | state;
+        let before = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(next(word)));
+        next(before.unwrap_or_else(|word| word))
+    }
+
+    fn state(&self) -> u32 {
+        self.0.load(Ordering::Acquire) & STATE
     }
 
     /// Gives the next completion an event, or is the event there?
     pub(crate) fn is_armed(&self) -> bool {
-        self.armed.load(Ordering::Acquire) == ARMED
+        self.state() == ARMED
     }
 
-    pub(crate) fn take_owed(&self) -> bool {
-        self.owed.load(Ordering::Relaxed) && self.owed.swap(false, Ordering::AcqRel)
+    /// Can a completion lie in the queue that gave no event, nor gives one?
+    pub(crate) fn is_unarmed(&self) -> bool {
+        matches!(self.state(), UNARMED | ARMING)
     }
 
     /// The queue's event was taken from its channel: the queue is armed no longer.
     pub(crate) fn fired(&self) {
-        self.armed.store(UNARMED, Ordering::Release);
+        self.set(UNARMED);
     }
 
-    /// Waits for news, and arms the queue again.
+    /// Waits for news, and arms the queue again. That the queue is not armed is news: what came since
+    /// gives no event.
     pub(crate) fn wait<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
-        if !self.event_or_left(queue, true)? {
-            return Ok(false);
+        if !self.is_unarmed() {
+            let Some(turn) = queue.turn() else {
+                return Ok(false);
+            };
+            // Whoever had the turn before may have left the queue unarmed.
+            if !self.is_unarmed() {
+                if !queue.event(&turn)? {
+                    return Ok(false);
+                }
+                self.fired();
+            }
         }
-        self.arm_again(queue)?;
+        self.arm(queue, false)?;
         Ok(true)
     }
 
     /// Waits for the queue's event, and leaves the queue unarmed.
     pub(crate) fn event<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
-        self.event_or_left(queue, false)
-    }
-
-    /// Waits for the queue's event, or with `left` for [`take`](Self::take) to have left it unarmed: what came since gives no event, so
-    /// that is the news.
-    fn event_or_left<S: Source>(&self, queue: &S, left: bool) -> Result<bool, S::Error> {
-        let left = || left && self.armed.load(Ordering::Acquire) == LEFT_BY_TAKE;
-        if self.take_owed() || left() {
-            return Ok(true);
-        }
         let Some(turn) = queue.turn() else {
             return Ok(false);
         };
-        // Whoever had the turn before may have left the queue so.
-        if self.take_owed() || left() {
-            return Ok(true);
-        }
         let fired = queue.event(&turn)?;
         if fired {
             self.fired();
@@ -116,7 +120,8 @@ impl Arming {
         Ok(fired)
     }
 
-    /// Arms the queue, polls, and blocks until there is something to poll for. The queue is left unarmed where that was needed.
+    /// Arms the queue, polls, and blocks until there is something to poll for. The queue is left
+    /// unarmed where that was needed.
     pub(crate) fn take<S: Source>(
         &self,
         queue: &S,
@@ -127,7 +132,7 @@ impl Arming {
                 return poll();
             };
             if !self.is_armed() {
-                self.arm_again(queue)?;
+                self.arm(queue, false)?;
             }
             let n = poll()?;
             if n > 0 {
@@ -135,7 +140,7 @@ impl Arming {
             }
             let fired = queue.event(&turn)?;
             if fired {
-                self.armed.store(LEFT_BY_TAKE, Ordering::Release);
+                self.fired();
             }
             drop(turn);
             let n = poll()?;

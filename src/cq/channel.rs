@@ -37,8 +37,8 @@ impl CompletionChannel {
         })
     }
 
-    pub(crate) fn set_nonblocking(&self, yes: bool) -> Result<()> {
-        self.gate.set_nonblocking(self.raw.as_fd(), yes)
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 }
 

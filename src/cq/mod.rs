@@ -2,28 +2,37 @@
 
 mod arming;
 mod channel;
+mod take;
 
 use std::{
     os::fd::{AsFd, BorrowedFd},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arming::{Arming, Source};
 pub(crate) use channel::{ChannelTurn, CompletionChannel};
 
-pub use crate::verbs::{Completion, WcOpcode, WcStatus};
+pub use take::Wait;
+
 use crate::{
     Error, Result,
     verbs::{Context, RawCq},
-    wait::Until,
+    wait::{Until, Waker, set_nonblocking},
+};
+pub use crate::{
+    numbers::{WcOpcode, WcStatus},
+    verbs::Completion,
 };
 
 /// A completion queue: where the outcome of operations and receives is taken from.
 ///
 /// [`poll`](Self::poll) takes what is there and never blocks. The waits block until there is something to poll for; after each, poll
-/// until nothing comes, then wait again. [`AsFd`] gives the completion channel's fd for any reactor: it is readable when
-/// [`try_wait`](Self::try_wait) has something.
+/// until nothing comes, then wait again. [`waker`](Self::waker) ends waits from another thread.
+///
+/// [`AsFd`] gives the completion channel's fd for any reactor: it is readable when
+/// [`try_wait`](Self::try_wait) has something. Where the reactor tells of edges only (`EPOLLET`), go
+/// on after each edge until `try_wait` has nothing: several events may stand behind one edge.
 ///
 /// All methods may be called by several threads at once; a completion goes to one of them.
 #[derive(Debug)]
@@ -33,59 +42,6 @@ pub struct Cq {
     channel: Arc<CompletionChannel>,
     shared: bool,
     arming: Arming,
-}
-
-/// How [`Cq::take`] waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub struct Wait {
-    polls: u32,
-    timeout: Option<Duration>,
-}
-
-impl Wait {
-    /// Polls some 2,000 times, then blocks, for as long as it takes. Small operations are done within the polls, so that most waits cost no
-    /// system call; a long wait costs the CPU little.
-    pub fn new() -> Self {
-        Wait {
-            polls: 2000,
-            timeout: None,
-        }
-    }
-
-    /// Blocks at once when nothing is there.
-    pub fn block() -> Self {
-        Wait {
-            polls: 0,
-            timeout: None,
-        }
-    }
-
-    /// Never blocks: polls until something is there.
-    pub fn spin() -> Self {
-        Wait {
-            polls: u32::MAX,
-            timeout: None,
-        }
-    }
-
-    /// Polls this often before it blocks; `u32::MAX` never blocks.
-    pub fn polls(mut self, polls: u32) -> Self {
-        self.polls = polls;
-        self
-    }
-
-    /// Gives up after this time, rounded up to whole milliseconds once it blocks.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-}
-
-impl Default for Wait {
-    fn default() -> Self {
-        Wait::new()
-    }
 }
 
 /// The outcome of a wait with a timeout.
@@ -153,6 +109,19 @@ impl Cq {
         self.raw.poll(buf)
     }
 
+    /// `ibv_poll_cq(3)` for the C interface; [`poll_error`](Self::poll_error) tells what a negative
+    /// number means.
+    ///
+    /// # Safety
+    /// There must be room for `room` completions.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the C interface hands on what its caller says")]
+    pub unsafe fn poll_raw(&self, room: i32, completions: *mut rdma_sys::ibv_wc) -> i32 {
+        // SAFETY: the same contract.
+        unsafe { self.raw.poll_raw(room, completions) }
+    }
+
     /// The error of a poll that gave `ret`.
     #[doc(hidden)]
     pub fn poll_error(ret: i32) -> Error {
@@ -168,10 +137,12 @@ impl Cq {
 
     /// Waits until the queue has news, and arms it again.
     ///
-    /// Waits may end with nothing to poll for: a completion may have been taken before its event.
+    /// Waits may end with nothing to poll for: a completion may have been taken before its event. A
+    /// wait on a queue that is not armed, after [`take`](Self::take) or
+    /// [`wait_event`](Self::wait_event), arms it and ends at once.
     ///
     /// # Errors
-    /// [`Error::SharedChannel`] where the completion channel is shared: use [`Connection::wait`](crate::Connection::wait).
+    /// [`Error::Woken`] where a [`waker`](Self::waker) ended it. [`Error::SharedChannel`] where the completion channel is shared: use [`Connection::wait`](crate::Connection::wait).
     ///
     /// Source: `ibv_get_cq_event(3)`.
     #[doc(alias = "rpma_cq_wait")]
@@ -200,10 +171,25 @@ impl Cq {
         self.wait_until(Until::Now)
     }
 
-    /// One attempt to take an event, which blocks or not as the fd is set.
+    /// What ends the waits on this queue from another thread. Where the completion channel is shared,
+    /// those are [`Connection::wait`](crate::Connection::wait) and its like.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] where there is no fd left for it.
+    pub fn waker(&self) -> Result<Waker> {
+        self.channel.gate().waker()
+    }
+
+    /// [`wait`](Self::wait) for the C interface: blocks or not as the fd is set.
     #[doc(hidden)]
     pub fn wait_as_fd_is_set(&self) -> Result<bool> {
-        self.wait_until(Until::Mode)
+        self.wait_until(Until::as_fd_is_set(self.as_fd())?)
+    }
+
+    /// Puts the fd into blocking mode: from here on its mode is the C program's.
+    #[doc(hidden)]
+    pub fn make_fd_blocking(&self) -> Result<()> {
+        set_nonblocking(self.as_fd(), false)
     }
 
     fn wait_until(&self, until: Until) -> Result<bool> {
@@ -218,14 +204,35 @@ impl Cq {
         Ok(Waiting { cq: self, until })
     }
 
-    /// Takes the queue's next event within the time given, and leaves the queue unarmed: what [`try_wait`](Self::try_wait) and its
-    /// like do, for those who call [`arm`](Self::arm) themselves. `None` waits for ever. `false` when there was none.
+    /// Waits for the queue's next event, takes it and leaves the queue unarmed: for those who call
+    /// [`arm`](Self::arm) themselves, and poll once more before each wait. Of the completions of an
+    /// unarmed queue this learns nothing.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
     #[doc(alias = "ibv_get_cq_event")]
-    pub fn wait_event(&self, timeout: Option<Duration>) -> Result<bool> {
-        let until = timeout.map_or(Until::Forever, Until::after);
+    pub fn wait_event(&self) -> Result<()> {
+        while !self.event_until(Until::Forever)? {}
+        Ok(())
+    }
+
+    /// [`wait_event`](Self::wait_event) for `timeout` at most; `false` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_event_timeout(&self, timeout: Duration) -> Result<bool> {
+        self.event_until(Until::after(timeout))
+    }
+
+    /// [`wait_event`](Self::wait_event) that never blocks; `false` when there was none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn try_wait_event(&self) -> Result<bool> {
+        self.event_until(Until::Now)
+    }
+
+    fn event_until(&self, until: Until) -> Result<bool> {
         self.arming.event(&self.alone(until)?)
     }
 
@@ -233,48 +240,52 @@ impl Cq {
         self.shared
     }
 
-    /// Waits on the channel that `cqs` share; gives the queue that fired, armed again, and its place in the list.
-    pub(crate) fn wait_shared(cqs: [Option<&Cq>; 2], until: Until) -> Result<Option<(&Cq, usize)>> {
+    /// Waits on the channel that `cqs` share; gives the queue that fired, and its place in the list.
+    /// With `arm` it is armed again, and a queue that is found unarmed is news.
+    pub(crate) fn wait_shared(
+        cqs: [Option<&Cq>; 2],
+        until: Until,
+        arm: bool,
+    ) -> Result<Option<(&Cq, usize)>> {
         let Some(first) = cqs[0] else { return Ok(None) };
         let known = || {
             let places = cqs.into_iter().enumerate();
             places.filter_map(|(n, cq)| Some((cq?, n)))
         };
-        if let Some((cq, n)) = known().find(|(cq, _)| cq.arming.take_owed()) {
-            cq.arm_again(until)?;
-            return Ok(Some((cq, n)));
-        }
-        let Some(turn) = first.channel.turn(until) else {
-            return Ok(None);
-        };
-        loop {
-            let Some(id) = turn.event(until)? else {
-                return Ok(None);
+        let unarmed = || known().find(|(cq, _)| arm && cq.arming.is_unarmed());
+        let next = || {
+            let Some(turn) = first.channel.turn(until) else {
+                return Ok::<_, Error>(None);
             };
-            match known().find(|(cq, _)| cq.raw.id() == id) {
-                Some((cq, n)) => {
-                    cq.count_event();
-                    cq.arm_again(until)?;
-                    return Ok(Some((cq, n)));
-                }
-                None => first.channel.raw().ack_stranger(id),
+            // Whoever had the turn before may have left one unarmed.
+            if let Some(found) = unarmed() {
+                return Ok(Some(found));
             }
+            while let Some(id) = turn.event(until)? {
+                match known().find(|(cq, _)| cq.raw.id() == id) {
+                    Some((cq, n)) => {
+                        cq.arming.fired();
+                        cq.raw.count_event();
+                        return Ok(Some((cq, n)));
+                    }
+                    None => first.channel.raw().ack_stranger(id),
+                }
+            }
+            Ok(None)
+        };
+        let found = match unarmed() {
+            Some(found) => Some(found),
+            None => next()?,
+        };
+        if let (Some((cq, _)), true) = (found, arm) {
+            cq.arm(false)?;
         }
-    }
-
-    /// The event of this queue was taken from its channel: the queue is armed no longer.
-    pub(crate) fn count_event(&self) {
-        self.arming.fired();
-        self.raw.count_event();
-    }
-
-    fn arm_again(&self, until: Until) -> Result<()> {
-        self.arming.arm_again(&Waiting { cq: self, until })
+        Ok(found)
     }
 
     /// Asks for an event at the next completion, or with `solicited_only` at the next one that was [solicited](crate::Signal::solicited) or
     /// failed. A new queue is armed, and the waits arm it again: this is for those who take events with
-    /// [`wait_event`](Self::wait_event).
+    /// [`wait_event`](Self::wait_event) or [`Connection::wait_event`](crate::Connection::wait_event).
     ///
     /// After arming, poll once more: a completion may have come in between, and gives no event.
     ///
@@ -284,55 +295,6 @@ impl Cq {
         let until = Until::Now;
         self.arming
             .arm(&Waiting { cq: self, until }, solicited_only)
-    }
-
-    /// Waits and takes in one call: polls; when nothing is there polls again for the budget of `wait`, then arms the queue, polls once more and
-    /// blocks. Gives at least one completion, or none when the time is over.
-    ///
-    /// Where the completion is there within the polls, this makes no system call. Where it has to block, it leaves the queue unarmed: the
-    /// next wait of this type sees to that by itself, but before waiting for the fd by other means [`arm`](Self::arm) and poll.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait), where it has to block.
-    pub fn take<'b>(&self, buf: &'b mut [Completion], wait: Wait) -> Result<&'b [Completion]> {
-        if buf.is_empty() {
-            return Err(Error::invalid("buf", "no room for a completion"));
-        }
-        let n = self.take_n(buf, wait)?;
-        Ok(buf.get(..n).unwrap_or_default())
-    }
-
-    fn take_n(&self, buf: &mut [Completion], wait: Wait) -> Result<usize> {
-        let n = self.raw.poll(buf)?.len();
-        if n > 0 {
-            return Ok(n);
-        }
-        let deadline = wait
-            .timeout
-            .and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut polls = 0u32;
-        while polls < wait.polls {
-            let n = self.raw.poll(buf)?.len();
-            if n > 0 {
-                return Ok(n);
-            }
-            if wait.polls != u32::MAX {
-                polls += 1;
-            }
-            if polls % 64 == 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(0);
-            }
-            std::hint::spin_loop();
-        }
-        let until = deadline.map_or(Until::Forever, Until::Deadline);
-        let queue = self.alone(until)?;
-        self.arming.take(&queue, || Ok(self.raw.poll(buf)?.len()))
-    }
-
-    /// Makes the fd of the completion channel non-blocking, or blocking as it is at first. The methods of this type behave the same
-    /// in both modes: the mode is for reactors that want non-blocking fds.
-    pub fn set_nonblocking(&self, yes: bool) -> Result<()> {
-        self.channel.set_nonblocking(yes)
     }
 
     /// The older interface's way to take one completion, with its operation names.
@@ -383,8 +345,12 @@ impl Source for Waiting<'_> {
 }
 
 impl AsFd for Cq {
-    /// The completion channel's fd: readable when an event is there. Shared with the connection's other queue where the
-    /// channel is shared.
+    /// The completion channel's fd: readable when an event is there. Shared with the connection's
+    /// other queue where the channel is shared.
+    ///
+    /// It is in non-blocking mode, and must stay so. Poll it only: an event that is read from it by
+    /// other means than this crate's is never acknowledged, and dropping the queue then waits for
+    /// ever (`ibv_destroy_cq(3)` waits for each event's acknowledgement).
     #[doc(alias = "rpma_cq_get_fd")]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()

@@ -1,25 +1,27 @@
 //! Memory and its registration, and the order in which they end.
 
-use std::mem;
-
 use super::Memory;
-use crate::{error::Error, verbs::Mr};
+use crate::{
+    error::Error,
+    log_limit::log_error,
+    verbs::{Mr, Refused},
+};
 
 /// What stands between a device and memory.
 pub(super) trait Registration: Sized {
-    /// Ends it. If the device refuses, it goes on, and comes back.
-    fn deregister(self) -> Result<(), (Self, Error)>;
+    /// Ends it. Where the device refuses, it goes on.
+    fn deregister(self) -> Result<(), Refused<Self>>;
 }
 
 impl Registration for Mr {
-    fn deregister(self) -> Result<(), (Self, Error)> {
+    fn deregister(self) -> Result<(), Refused<Self>> {
         Mr::deregister(self)
     }
 }
 
 /// Registered memory: deregistered first, freed after. Memory that the device does not let go of is never freed.
 pub(super) struct Held<R: Registration> {
-    /// `None` only while it is taken apart.
+    /// `None` once the device has let go of the memory.
     registration: Option<R>,
     memory: Memory,
 }
@@ -41,44 +43,32 @@ impl<R: Registration> Held<R> {
         self.registration.as_ref()
     }
 
-    /// Deregisters. Whatever happens, the memory is where it was.
-    pub(super) fn deregister(&mut self) -> Result<(), Error> {
-        let Some(registration) = self.registration.take() else {
-            return Ok(());
-        };
-        registration.deregister().map_err(|(registration, error)| {
-            self.registration = Some(registration);
-            error
-        })
-    }
-
-    /// The memory, once it is deregistered.
-    pub(super) fn into_memory(mut self) -> Memory {
-        // Dropping `self` would free nothing but what is left: but if it is still registered, what goes out here may not be freed either.
-        let mut memory = self.memory.take();
-        if self.deregister().is_err() {
-            self.give_up(&mut memory);
+    /// Deregisters, and gives the memory. Where the device refuses, all is as it was, and can be tried again.
+    pub(super) fn release(&mut self) -> Result<Memory, Error> {
+        if let Some(registration) = self.registration.take() {
+            registration.deregister().map_err(|refused| {
+                let (registration, error) = refused.take_back();
+                self.registration = Some(registration);
+                error
+            })?;
         }
-        memory
-    }
-
-    /// Forgets a registration that the device keeps, and with it the protection domain that it needs; the memory stays.
-    fn give_up(&mut self, memory: &mut Memory) {
-        mem::forget(self.registration.take());
-        memory.leak();
+        Ok(self.memory.take())
     }
 }
 
 impl<R: Registration> Drop for Held<R> {
+    /// Deregisters, or leaks both registration and memory; only then logs.
     fn drop(&mut self) {
-        if let Err(error) = self.deregister() {
-            log::error!(
-                target: "rpma",
-                "{error}: {} bytes of memory stay registered, and allocated, until the process ends",
-                self.memory.len()
-            );
-            let mut memory = self.memory.take();
-            self.give_up(&mut memory);
+        let Some(registration) = self.registration.take() else {
+            return;
+        };
+        if let Err(refused) = registration.deregister() {
+            let len = self.memory.len();
+            self.memory.leak();
+            let error = refused.leak();
+            log_error(format_args!(
+                "{error}: {len} bytes of memory stay registered, and allocated, until the process ends"
+            ));
         }
     }
 }
@@ -91,7 +81,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::mr::StableBytes;
+    use crate::{error::Call, mr::StableBytes};
 
     /// Counts deregistrations, and refuses the first few.
     struct Fake {
@@ -101,7 +91,7 @@ mod tests {
     }
 
     impl Registration for Fake {
-        fn deregister(mut self) -> Result<(), (Self, Error)> {
+        fn deregister(mut self) -> Result<(), Refused<Self>> {
             assert_eq!(
                 self.freed.load(Relaxed),
                 0,
@@ -109,7 +99,8 @@ mod tests {
             );
             if self.refusals > 0 {
                 self.refusals -= 1;
-                return Err((self, Error::provider("ibv_dereg_mr", libc::EBUSY)));
+                let error = Error::provider(Call::IbvDeregMr, libc::EBUSY);
+                return Err(Refused::new(self, error));
             }
             self.deregistered.fetch_add(1, Relaxed);
             Ok(())
@@ -169,24 +160,16 @@ mod tests {
     #[test]
     fn a_refused_deregistration_can_be_retried() {
         let (mut held, deregistered, freed) = held(1);
-        let error = held.deregister().unwrap_err();
+        let error = held.release().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
         assert!(held.registration().is_some());
-        held.deregister().unwrap();
-        held.deregister().unwrap();
-        let memory = held.into_memory();
+        let memory = held.release().unwrap();
+        drop(held);
         assert_eq!((deregistered.load(Relaxed), freed.load(Relaxed)), (1, 0));
         let mut byte = [0];
         memory.read_at(63, &mut byte).unwrap();
         assert_eq!(byte, [5]);
         drop(memory);
         assert_eq!(freed.load(Relaxed), 1);
-    }
-
-    #[test]
-    fn taking_memory_that_is_still_registered_leaves_nothing_to_free() {
-        let (held, _, freed) = held(usize::MAX);
-        drop(held.into_memory());
-        assert_eq!(freed.load(Relaxed), 0);
     }
 }

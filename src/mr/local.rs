@@ -1,10 +1,15 @@
 //! Memory of this machine that a device has.
 
-use std::{fmt, marker::PhantomData, ops::RangeBounds, sync::atomic::Ordering};
+use std::{
+    fmt,
+    marker::PhantomData,
+    ops::RangeBounds,
+    sync::{Arc, atomic::Ordering},
+};
 
 use rdma_sys as ffi;
 
-use super::{Descriptor, FlushMethods, Memory, Usage, held::Held, quick, range};
+use super::{Descriptor, FlushMethods, Memory, OwnedSlice, Usage, held::Held, quick, range};
 use crate::{
     error::{Error, Result},
     verbs::Mr,
@@ -13,23 +18,28 @@ use crate::{
 /// A region of this machine's memory that is registered with a device: the local side of operations, and, once a peer has its
 /// [`descriptor`](Self::descriptor), the remote side of the peer's.
 ///
-/// As long as it lives the device may reach the memory; dropping it deregisters first and gives the memory back after. It may be
-/// dropped while operations are in flight: these complete with an error. If the device refuses to deregister, dropping logs the error and
-/// leaves the memory allocated; [`close`](Self::close) reports it and lets you retry.
+/// It is a handle: cloning it is cheap, and all clones are the same region. As long as one of them or an [`OwnedSlice`] lives, the device
+/// may reach the memory. Dropping the last one deregisters first and gives the memory back after, also while operations are in flight:
+/// these complete with an error. If the device refuses to deregister, dropping logs the error and leaves the memory allocated;
+/// [`close`](Self::close) reports it and lets you retry.
 ///
 /// Peers and the device may change its bytes at any time, so safe code gets copies and atomic words, never a reference. All methods may be
 /// called from any thread at any time. None of them blocks, except [`flush_to_media`](Self::flush_to_media) and `close`, which are system
 /// calls.
 ///
 /// All offsets and lengths are in bytes.
+#[derive(Clone)]
 #[doc(alias = "rpma_mr_local")]
 #[doc(alias = "rpma_mr_reg")]
 pub struct LocalRegion {
-    held: Held<Mr>,
-    /// All of it: what its slices are cut from.
+    /// All of it: what its slices are cut from. In the handle itself, where posting finds it without a detour.
     whole: LocalSlice<'static>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    held: Held<Mr>,
     rkey: u32,
-    usage: Usage,
     methods: FlushMethods,
 }
 
@@ -43,37 +53,27 @@ impl LocalRegion {
         pd_tag: u32,
         methods: FlushMethods,
     ) -> LocalRegion {
-        let (addr, len) = (memory.as_ptr().addr() as u64, memory.len() as u64);
-        LocalRegion::of(mr, memory, addr, len, usage, pd_tag, methods)
+        let at = (memory.as_ptr().addr() as u64, memory.len() as u64);
+        LocalRegion::at(at, mr, memory, usage, pd_tag, methods)
     }
 
-    /// A region whose bytes only the device can reach: `len` bytes that it knows by `addr`.
-    pub(crate) fn device_only(
-        mr: Mr,
-        addr: u64,
-        len: u64,
-        usage: Usage,
-        pd_tag: u32,
-        methods: FlushMethods,
-    ) -> LocalRegion {
-        LocalRegion::of(mr, Memory::nothing(), addr, len, usage, pd_tag, methods)
-    }
-
-    fn of(
+    /// As [`new`](Self::new), where the device knows the bytes by another address: that, and how many there are. If only the device can
+    /// reach them, `memory` has none.
+    pub(crate) fn at(
+        (addr, len): (u64, u64),
         mr: Mr,
         memory: Memory,
-        addr: u64,
-        len: u64,
         usage: Usage,
         pd_tag: u32,
         methods: FlushMethods,
     ) -> LocalRegion {
         LocalRegion {
             whole: LocalSlice::whole(addr, len, mr.lkey(), pd_tag, usage),
-            rkey: mr.rkey(),
-            held: Held::new(mr, memory),
-            usage,
-            methods,
+            inner: Arc::new(Inner {
+                rkey: mr.rkey(),
+                held: Held::new(mr, memory),
+                methods,
+            }),
         }
     }
 
@@ -85,6 +85,15 @@ impl LocalRegion {
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'_>> {
         self.whole.slice(range)
+    }
+
+    /// The bytes of `range`, as a value that keeps the region alive: for operations that are posted by another task or thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`slice`](Self::slice).
+    pub fn slice_owned(&self, range: impl RangeBounds<u64>) -> Result<OwnedSlice> {
+        Ok(OwnedSlice::new(self, self.whole.slice(range)?))
     }
 
     /// All of it.
@@ -107,13 +116,13 @@ impl LocalRegion {
     /// What the region was registered for.
     #[inline]
     pub fn usage(&self) -> Usage {
-        self.usage
+        self.whole.usage()
     }
 
     /// The native flushes that the device has granted for this memory. Every flushable region can also be flushed by a read.
     #[inline]
     pub fn methods(&self) -> FlushMethods {
-        self.methods
+        self.inner.methods
     }
 
     /// The bytes to send to a peer, of which it makes a [`RemoteRegion`](crate::RemoteRegion).
@@ -122,16 +131,16 @@ impl LocalRegion {
         Descriptor::new(
             self.whole.sge.addr,
             self.whole.len,
-            self.rkey,
-            self.usage,
-            self.methods,
+            self.inner.rkey,
+            self.usage(),
+            self.methods(),
         )
     }
 
     /// The memory that is registered, for what else it can do.
     #[inline]
     pub fn memory(&self) -> &Memory {
-        self.held.memory()
+        self.inner.held.memory()
     }
 
     /// Copies bytes out. See [`Memory::read_at`] for what a concurrent write does to it.
@@ -142,6 +151,15 @@ impl LocalRegion {
     #[inline]
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.memory().read_at(offset, buf)
+    }
+
+    /// Copies the bytes of `range` out: [`Memory::read_vec`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn read_vec(&self, range: impl RangeBounds<u64>) -> Result<Vec<u8>> {
+        self.memory().read_vec(range)
     }
 
     /// Copies bytes in. See [`Memory::write_at`] for what a concurrent read may find.
@@ -230,100 +248,55 @@ impl LocalRegion {
     ///
     /// # Errors
     ///
-    /// The region, as it was, and what the device said ([`Error::Provider`], `ibv_dereg_mr(3)`). Memory windows that are bound to the region
-    /// are the usual reason.
+    /// The region, as it was, and why:
+    ///
+    /// - [`Error::InUse`] when there are clones of it or [`OwnedSlice`]s: nothing was done;
+    /// - what the device said ([`Error::Provider`], `ibv_dereg_mr(3)`). Memory windows that are bound to the region are the usual reason.
     #[doc(alias = "rpma_mr_dereg")]
     #[allow(
         clippy::result_large_err,
         reason = "the region itself comes back, and this is no path to be fast on"
     )]
     pub fn close(mut self) -> Result<Memory, (LocalRegion, Error)> {
-        match self.held.deregister() {
-            Ok(()) => Ok(self.held.into_memory()),
-            Err(error) => Err((self, error)),
+        self.close_in_place().map_err(|error| (self, error))
+    }
+
+    /// As [`close`](Self::close), for the C interface, whose handles stay in place where a call fails. After success all that the region
+    /// is good for is to be dropped.
+    #[doc(hidden)]
+    pub fn close_in_place(&mut self) -> Result<Memory> {
+        match Arc::get_mut(&mut self.inner) {
+            Some(inner) => inner.held.release(),
+            None => Err(Error::InUse {
+                what: "the region",
+                // As of now; where the last one has just gone, there was one.
+                handles: (Arc::strong_count(&self.inner) - 1).max(1),
+            }),
         }
     }
 
-    #[cfg(feature = "efa")]
+    /// `None` once it was closed in place.
     pub(crate) fn registration(&self) -> Option<&Mr> {
-        self.held.registration()
-    }
-
-    /// Tells the kernel what is about to happen to the pages of `range`; for regions registered for on-demand paging, and at most
-    /// 4 GiB - 1 at once. With `wait` the call returns when the advice was followed, else at once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotSupported`] where the device or the region does not know the advice; [`Error::OutOfRange`], [`Error::TooLong`]; and what
-    /// `ibv_advise_mr(3)` says.
-    #[doc(alias = "rpma_mr_advise")]
-    #[doc(alias = "ibv_advise_mr")]
-    pub fn advise(&self, range: impl RangeBounds<u64>, advice: Advice, wait: bool) -> Result<()> {
-        let slice = self.slice(range)?;
-        let Ok(len) = u32::try_from(slice.len) else {
-            return Err(Error::TooLong {
-                argument: "range",
-                length: slice.len,
-                limit: u64::from(u32::MAX),
-                limited_by: "one piece of advice",
-            });
-        };
-        let Some(mr) = self.held.registration() else {
-            return Ok(());
-        };
-        let flags = if wait {
-            ffi::IBV_ADVISE_MR_FLAG_FLUSH
-        } else {
-            0
-        };
-        mr.advise(advice.0, flags, slice.sge.addr, len)
-            .map_err(|err| match err.raw_os_error() {
-                Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
-                    Error::not_supported("advice: the device has no such advice for this region")
-                }
-                _ => err,
-            })
+        self.inner.held.registration()
     }
 }
 
 impl fmt::Debug for LocalRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalRegion")
-            .field("address", &format_args!("{:#x}", self.whole.sge.addr))
-            .field("len", &self.whole.len)
-            .field("usage", &self.usage)
-            .field("methods", &self.methods)
-            .field("lkey", &self.whole.sge.lkey)
-            .field("rkey", &self.rkey)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What is about to happen to pages of a region; see [`LocalRegion::advise`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[doc(alias = "ib_uverbs_advise_mr_advice")]
-pub struct Advice(u32);
-
-impl Advice {
-    /// They will be read.
-    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH")]
-    pub const PREFETCH: Advice = Advice(0);
-    /// They will be written.
-    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE")]
-    pub const PREFETCH_WRITE: Advice = Advice(1);
-    /// They will be read; those that are not in memory are left alone.
-    #[doc(alias = "IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT")]
-    pub const PREFETCH_NO_FAULT: Advice = Advice(2);
-
-    /// A number of the C interface; any is allowed.
-    pub const fn from_raw(raw: u32) -> Self {
-        Advice(raw)
+        let (LocalSlice { sge, len, .. }, rkey) = (&self.whole, self.inner.rkey);
+        let (usage, methods) = (self.usage(), self.methods());
+        write!(
+            f,
+            "LocalRegion({:#x} + {len:#x}, {usage:?}, {methods:?}, lkey {:#x}, rkey {rkey:#x})",
+            sge.addr, sge.lkey
+        )
     }
 }
 
 /// A part of a [`LocalRegion`]: the local side of an operation. Small, [`Copy`], and checked when it was made.
 ///
 /// It borrows the region, but an operation that was posted with it does not: the region may be dropped before the operation is complete.
+/// An [`OwnedSlice`] borrows nothing.
 ///
 /// ```compile_fail,E0505
 /// # fn f(region: rpma::LocalRegion) -> rpma::Result<()> {
@@ -426,18 +399,18 @@ impl<'a> LocalSlice<'a> {
     /// What its region was registered for.
     #[inline]
     pub const fn usage(&self) -> Usage {
-        Usage::from_bits_truncate(self.tag as u32)
+        Usage::from_bits_retain(self.tag as u32)
     }
 }
 
 impl fmt::Debug for LocalSlice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalSlice")
-            .field("address", &format_args!("{:#x}", self.sge.addr))
-            .field("len", &self.len)
-            .field("usage", &self.usage())
-            .field("lkey", &self.sge.lkey)
-            .finish()
+        let (LocalSlice { sge, len, .. }, usage) = (self, self.usage());
+        write!(
+            f,
+            "LocalSlice({:#x} + {len:#x}, {usage:?}, lkey {:#x})",
+            sge.addr, sge.lkey
+        )
     }
 }
 
@@ -507,10 +480,19 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_is_shown_in_one_line() {
+        assert_eq!(
+            format!("{:#?}", span(100)),
+            "LocalSlice(0x1000 + 0x64, Usage(WRITE_SRC | ATOMIC), lkey 0x9)"
+        );
+    }
+
+    #[test]
     fn regions_and_slices_go_to_any_thread() {
         fn everywhere<T: Send + Sync>() {}
         everywhere::<LocalRegion>();
         everywhere::<LocalSlice<'_>>();
+        everywhere::<OwnedSlice>();
         everywhere::<Memory>();
     }
 }

@@ -3,44 +3,7 @@ use std::fmt;
 use rdma_sys as ffi;
 
 use super::info::mtu_bytes;
-use crate::{Result, verbs::Context};
-
-/// What carries a device's RDMA traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Transport(i32);
-
-impl Transport {
-    /// InfiniBand and RoCE (Soft-RoCE among them).
-    #[doc(alias = "IBV_TRANSPORT_IB")]
-    pub const IB: Self = Transport(ffi::IBV_TRANSPORT_IB);
-    /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no atomics and no flush.
-    #[doc(alias = "IBV_TRANSPORT_IWARP")]
-    pub const IWARP: Self = Transport(ffi::IBV_TRANSPORT_IWARP);
-
-    pub(crate) fn of(context: &Context) -> Self {
-        Transport(context.transport_type())
-    }
-
-    /// The number that libibverbs uses.
-    pub fn as_raw(self) -> i32 {
-        self.0
-    }
-
-    /// Is it iWARP?
-    pub fn is_iwarp(self) -> bool {
-        self == Self::IWARP
-    }
-}
-
-impl std::fmt::Debug for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::IB => f.write_str("IB"),
-            Self::IWARP => f.write_str("IWARP"),
-            Transport(other) => write!(f, "Transport({other})"),
-        }
-    }
-}
+use crate::{Result, numbers::Transport, verbs::Context};
 
 /// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,7 +135,7 @@ impl Capabilities {
         let port = context.query_port(port)?;
         let orig = &attr.orig_attr;
         let flags = attr.device_cap_flags_ex;
-        let transport = Transport::of(context);
+        let transport = context.transport();
         let rc = attr.odp_caps.per_transport_caps.rc_odp_caps;
         let odp = |bit: u32| rc & bit != 0;
         Ok(Capabilities {

@@ -7,10 +7,10 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::Transport;
 use crate::{
     Result,
-    verbs::{Context, GidEntry, numbers},
+    numbers::{GidType, LinkLayer, PortState, Transport},
+    verbs::{Context, GidEntry},
 };
 
 /// A device, as `rdma link` and `ibv_devinfo(1)` show it.
@@ -73,49 +73,6 @@ pub struct Gid {
     pub kind: GidType,
 }
 
-/// The state of a port: a number of the device's, with names for those that are known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "ibv_port_state")]
-pub struct PortState(u32);
-
-numbers!(PortState {
-    /// It is down.
-    DOWN = IBV_PORT_DOWN;
-    /// The subnet manager has not configured it yet.
-    INIT = IBV_PORT_INIT;
-    /// It is configured.
-    ARMED = IBV_PORT_ARMED;
-    /// It is up.
-    ACTIVE = IBV_PORT_ACTIVE;
-});
-
-/// The link layer of a port: a number of the device's, with names for those that are known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LinkLayer(u32);
-
-numbers!(LinkLayer {
-    /// Not said: InfiniBand, by devices from before the others.
-    UNSPECIFIED = IBV_LINK_LAYER_UNSPECIFIED;
-    /// InfiniBand.
-    INFINIBAND = IBV_LINK_LAYER_INFINIBAND;
-    /// Ethernet: RoCE and iWARP.
-    ETHERNET = IBV_LINK_LAYER_ETHERNET;
-});
-
-/// The kind of a GID: a number of the kernel's, with names for those that are known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "ibv_gid_type")]
-pub struct GidType(u32);
-
-numbers!(GidType {
-    /// InfiniBand's, and iWARP's.
-    IB = IBV_GID_TYPE_IB;
-    /// RoCE within an Ethernet segment.
-    ROCE_V1 = IBV_GID_TYPE_ROCE_V1;
-    /// RoCE over UDP.
-    ROCE_V2 = IBV_GID_TYPE_ROCE_V2;
-});
-
 impl PortInfo {
     /// The data rate of the port, in Gb/s, where it is known.
     pub fn gbps(&self) -> Option<f64> {
@@ -154,7 +111,7 @@ impl DeviceInfo {
         let attr = context.query_device()?;
         let orig = &attr.orig_attr;
         let name = context.device_name();
-        let transport = Transport::of(context);
+        let transport = context.transport();
         let count = attr.phys_port_cnt_ex.max(orig.phys_port_cnt.into());
         let ports = (1..=u8::try_from(count).unwrap_or(u8::MAX))
             .map(|number| Ok((number, context.query_port(number)?)))
@@ -224,8 +181,8 @@ impl PortInfo {
         }
         PortInfo {
             number,
-            state: PortState(port.state),
-            link_layer: LinkLayer(port.link_layer.into()),
+            state: PortState::from_raw(port.state),
+            link_layer: LinkLayer::from_raw(port.link_layer.into()),
             max_mtu: mtu_bytes(port.max_mtu),
             active_mtu: mtu_bytes(port.active_mtu),
             lane_mbps: lane_mbps(u32::from(port.active_speed).max(port.active_speed_ex)),
@@ -235,7 +192,7 @@ impl PortInfo {
                 .map(|entry| Gid {
                     index: entry.index,
                     gid: entry.gid.into(),
-                    kind: GidType(entry.kind),
+                    kind: GidType::from_raw(entry.kind),
                 })
                 .collect(),
             addresses,

@@ -8,7 +8,7 @@ use std::{
     fmt,
     os::fd::BorrowedFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -20,9 +20,9 @@ use crate::{
     verbs::{self, Context, Mr, Pd},
 };
 
-pub use capabilities::{Capabilities, OdpCapabilities, Transport};
+pub use capabilities::{Capabilities, OdpCapabilities};
 pub use devices::devices;
-pub use info::{DeviceInfo, Gid, GidType, LinkLayer, PortInfo, PortState};
+pub use info::{DeviceInfo, Gid, PortInfo};
 
 /// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
 /// it, and go together only when they are of the same one.
@@ -37,10 +37,10 @@ pub struct Peer {
 
 // The order of the fields is the order in which they go.
 struct Inner {
-    scratch: Mutex<Option<Arc<LocalRegion>>>,
+    scratch: OnceLock<LocalRegion>,
     pd: Arc<Pd>,
     capabilities: Capabilities,
-    max_inline: Mutex<Option<u32>>,
+    max_inline: OnceLock<u32>,
     tag: u32,
     port: u8,
     source: Option<cm::Address>,
@@ -98,10 +98,10 @@ impl Peer {
         let pd = Arc::new(Pd::alloc(Arc::new(context))?);
         let peer = Peer {
             inner: Arc::new(Inner {
-                scratch: Mutex::new(None),
+                scratch: OnceLock::new(),
                 pd,
                 capabilities,
-                max_inline: Mutex::new(None),
+                max_inline: OnceLock::new(),
                 tag: NEXT_TAG.fetch_add(1, Ordering::Relaxed),
                 port,
                 source,
@@ -140,17 +140,11 @@ impl Peer {
     /// # Errors
     /// What `ibv_create_cq(3)` says.
     pub fn max_inline(&self) -> Result<u32> {
-        let mut known = self
-            .inner
-            .max_inline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = *known {
-            return Ok(bytes);
+        if let Some(bytes) = self.inner.max_inline.get() {
+            return Ok(*bytes);
         }
         let bytes = verbs::max_inline(&self.inner.pd)?;
-        *known = Some(bytes);
-        Ok(bytes)
+        Ok(*self.inner.max_inline.get_or_init(|| bytes))
     }
 
     /// Registers memory for what `usage` says: from then on the device, and with the region's descriptor a remote peer, can
@@ -221,10 +215,10 @@ impl Peer {
                 }
                 _ => err,
             })?;
-        Ok(LocalRegion::device_only(
+        Ok(LocalRegion::at(
+            (iova, len as u64),
             mr,
-            iova,
-            len as u64,
+            Memory::nothing(),
             usage,
             self.inner.tag,
             methods,
@@ -286,18 +280,13 @@ impl Peer {
     }
 
     /// Where flushes by read put what they read: one region for all connections, since nobody looks at it.
-    pub(crate) fn scratch(&self) -> Result<Arc<LocalRegion>> {
-        let mut scratch = self
-            .inner
-            .scratch
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(region) = &*scratch {
+    pub(crate) fn scratch(&self) -> Result<LocalRegion> {
+        if let Some(region) = self.inner.scratch.get() {
             return Ok(region.clone());
         }
-        let region = Arc::new(self.register(Memory::anonymous(1)?, Usage::READ_DST)?);
-        *scratch = Some(region.clone());
-        Ok(region)
+        // Two threads may both register one; the loser's is dropped when the cell is no longer borrowed.
+        let region = self.register(Memory::anonymous(1)?, Usage::READ_DST)?;
+        Ok(self.inner.scratch.get_or_init(|| region).clone())
     }
 }
 

@@ -1,103 +1,27 @@
-use std::{
-    fmt,
-    mem::MaybeUninit,
-    os::fd::{AsFd, BorrowedFd},
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::mem::MaybeUninit;
 
 use rdma_sys as ffi;
 
-use super::{Context, last_errno};
-use crate::{
-    Error, Result,
-    wait::{Gate, Until},
-};
+use super::{Context, nothing_yet};
+use crate::{Call, Result, numbers::AsyncEventKind};
 
-/// The asynchronous events of a device (`ibv_get_async_event(3)`): errors and changes that belong to no single operation.
-///
-/// The device is shared by all [`Peer`](crate::Peer)s of the process on it, and so are its events: whoever takes one, takes it
-/// for all. [`AsFd`] gives the fd that becomes readable when an event is there.
-#[derive(Debug)]
-pub struct AsyncEvents {
-    context: Arc<Context>,
-    gate: Arc<Gate>,
-}
-
-/// The gates of the devices that somebody waits for events of. One for each device, since that has one fd for all who wait.
-static GATES: Mutex<Vec<(usize, Weak<Gate>)>> = Mutex::new(Vec::new());
-
-fn gate_of(context: &Context) -> Arc<Gate> {
-    let address = context.as_ptr().addr();
-    let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
-    gates.retain(|(_, gate)| gate.strong_count() > 0);
-    let known = gates.iter().find(|(at, _)| *at == address);
-    if let Some(gate) = known.and_then(|(_, gate)| gate.upgrade()) {
-        return gate;
-    }
-    let gate = Arc::new(Gate::new());
-    gates.push((address, Arc::downgrade(&gate)));
-    gate
-}
-
-impl AsyncEvents {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
-        AsyncEvents {
-            gate: gate_of(&context),
-            context,
-        }
-    }
-
-    /// Waits for the next event.
-    pub fn next_event(&self) -> Result<AsyncEvent> {
-        loop {
-            if let Some(event) = self.wait(Until::Forever)? {
-                return Ok(event);
-            }
-        }
-    }
-
-    /// Waits for the next event, `timeout` at most; `None` when there was none.
-    pub fn next_event_timeout(&self, timeout: Duration) -> Result<Option<AsyncEvent>> {
-        self.wait(Until::after(timeout))
-    }
-
-    /// The next event if there is one; never blocks.
-    pub fn try_next_event(&self) -> Result<Option<AsyncEvent>> {
-        self.wait(Until::Now)
-    }
-
-    fn wait(&self, until: Until) -> Result<Option<AsyncEvent>> {
-        self.gate.run(self.context.as_fd(), until, || self.take())
-    }
-
-    fn take(&self) -> Result<Option<AsyncEvent>> {
+impl Context {
+    /// Takes and acknowledges the next asynchronous event of the device, where there is one
+    /// (`ibv_get_async_event(3)`); blocks or not as the fd is set.
+    pub(crate) fn take_async_event(&self) -> Result<Option<AsyncEvent>> {
         let mut event = MaybeUninit::<ffi::ibv_async_event>::zeroed();
-        loop {
-            // SAFETY: the context is open and `event` is ours.
-            let ret =
-                unsafe { ffi::ibv_get_async_event(self.context.as_ptr(), event.as_mut_ptr()) };
-            if ret == 0 {
-                break;
-            }
-            match last_errno() {
-                libc::EAGAIN => return Ok(None),
-                libc::EINTR => {}
-                errno => return Err(Error::provider("ibv_get_async_event", errno)),
-            }
+        // SAFETY: the context is open and `event` is ours.
+        let ret = unsafe { ffi::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) };
+        if ret != 0 {
+            return nothing_yet(Call::IbvGetAsyncEvent);
         }
-        // SAFETY: the call succeeded, so the event is whole; the queues that it names live until it is acknowledged.
+        // SAFETY: the call succeeded, so the event is whole; the queues that it names live until it
+        // is acknowledged.
         unsafe {
             let decoded = AsyncEvent::read(event.assume_init_ref());
             ffi::ibv_ack_async_event(event.as_mut_ptr());
             Ok(Some(decoded))
         }
-    }
-}
-
-impl AsFd for AsyncEvents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.context.as_fd()
     }
 }
 
@@ -140,7 +64,7 @@ impl AsyncEvent {
     /// # Safety
     /// `raw` must be an event that the library filled and that was not acknowledged.
     unsafe fn read(raw: &ffi::ibv_async_event) -> Self {
-        let kind = AsyncEventKind(raw.event_type);
+        let kind = AsyncEventKind::from_raw(raw.event_type);
         let subject = match kind {
             AsyncEventKind::CQ_ERR => AsyncSubject::CompletionQueue,
             AsyncEventKind::QP_FATAL
@@ -172,68 +96,5 @@ impl AsyncEvent {
             _ => AsyncSubject::Unknown,
         };
         AsyncEvent { kind, subject }
-    }
-}
-
-/// The kind of an asynchronous event: a number of the device's, with names for those that are known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[doc(alias = "ibv_event_type")]
-pub struct AsyncEventKind(u32);
-
-super::wc::numbers!(AsyncEventKind {
-    /// A completion queue overran or failed: the queue pairs on it fail too.
-    CQ_ERR = IBV_EVENT_CQ_ERR;
-    /// A queue pair failed and is in its error state.
-    QP_FATAL = IBV_EVENT_QP_FATAL;
-    /// The peer sent a request that is none.
-    QP_REQ_ERR = IBV_EVENT_QP_REQ_ERR;
-    /// The peer asked for what it has no right to.
-    QP_ACCESS_ERR = IBV_EVENT_QP_ACCESS_ERR;
-    /// The first data arrived on a queue pair before its connection was established.
-    COMM_EST = IBV_EVENT_COMM_EST;
-    /// A send queue was drained.
-    SQ_DRAINED = IBV_EVENT_SQ_DRAINED;
-    /// A connection migrated to its alternate path.
-    PATH_MIG = IBV_EVENT_PATH_MIG;
-    /// A migration failed.
-    PATH_MIG_ERR = IBV_EVENT_PATH_MIG_ERR;
-    /// The device failed and must be closed.
-    DEVICE_FATAL = IBV_EVENT_DEVICE_FATAL;
-    /// The link is up.
-    PORT_ACTIVE = IBV_EVENT_PORT_ACTIVE;
-    /// The link is down.
-    PORT_ERR = IBV_EVENT_PORT_ERR;
-    /// A local identifier changed.
-    LID_CHANGE = IBV_EVENT_LID_CHANGE;
-    /// A partition key changed.
-    PKEY_CHANGE = IBV_EVENT_PKEY_CHANGE;
-    /// The subnet manager changed.
-    SM_CHANGE = IBV_EVENT_SM_CHANGE;
-    /// A shared receive queue failed.
-    SRQ_ERR = IBV_EVENT_SRQ_ERR;
-    /// A shared receive queue runs low (see [`Srq::arm_limit`](crate::Srq::arm_limit)).
-    SRQ_LIMIT_REACHED = IBV_EVENT_SRQ_LIMIT_REACHED;
-    /// A queue pair in its error state took its last receive from its shared receive queue.
-    QP_LAST_WQE_REACHED = IBV_EVENT_QP_LAST_WQE_REACHED;
-    /// The subnet manager asks clients to register again.
-    CLIENT_REREGISTER = IBV_EVENT_CLIENT_REREGISTER;
-    /// An address of the port changed.
-    GID_CHANGE = IBV_EVENT_GID_CHANGE;
-    /// A work queue failed.
-    WQ_FATAL = IBV_EVENT_WQ_FATAL;
-    /// The speed of the link changed.
-    DEVICE_SPEED_CHANGE = IBV_EVENT_DEVICE_SPEED_CHANGE;
-});
-
-impl fmt::Display for AsyncEventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: the function takes any number and gives a static string, or null.
-        let text = unsafe { ffi::ibv_event_type_str(self.0 as _) };
-        if text.is_null() {
-            return write!(f, "unknown event {}", self.0);
-        }
-        // SAFETY: it is a static, NUL-terminated string.
-        let text = unsafe { std::ffi::CStr::from_ptr(text) };
-        f.write_str(&text.to_string_lossy())
     }
 }

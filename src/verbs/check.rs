@@ -5,11 +5,11 @@
 
 use std::{ffi::c_int, ptr::NonNull};
 
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// `Ok` for 0; else the error that `ret` stands for.
 #[inline]
-pub(crate) fn check(call: &'static str, ret: c_int) -> Result<()> {
+pub(crate) fn check(call: Call, ret: c_int) -> Result<()> {
     match ret {
         0 => Ok(()),
         ret => Err(failed(call, ret)),
@@ -18,7 +18,7 @@ pub(crate) fn check(call: &'static str, ret: c_int) -> Result<()> {
 
 /// The pointer, or the error in errno.
 #[inline]
-pub(crate) fn check_ptr<T>(call: &'static str, ptr: *mut T) -> Result<NonNull<T>> {
+pub(crate) fn check_ptr<T>(call: Call, ptr: *mut T) -> Result<NonNull<T>> {
     NonNull::new(ptr).ok_or_else(|| failed(call, -1))
 }
 
@@ -38,8 +38,16 @@ pub(crate) fn last_errno() -> i32 {
     }
 }
 
+/// The outcome of a failed read of events: `None` where none was there.
+pub(crate) fn nothing_yet<T>(call: Call) -> Result<Option<T>> {
+    match last_errno() {
+        libc::EAGAIN => Ok(None),
+        errno => Err(Error::provider(call, errno)),
+    }
+}
+
 #[cold]
-fn failed(call: &'static str, ret: c_int) -> Error {
+fn failed(call: Call, ret: c_int) -> Error {
     Error::provider(call, errno(ret))
 }
 
@@ -65,16 +73,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_call() {
-        let err = check("ibv_modify_qp", -libc::EACCES).unwrap_err();
+        let err = check(Call::RdmaAccept, -libc::EACCES).unwrap_err();
         assert_eq!(err.raw_os_error(), Some(libc::EACCES));
-        assert!(
-            err.to_string().starts_with("ibv_modify_qp failed: "),
-            "{err}"
-        );
+        assert!(err.to_string().starts_with("rdma_accept failed: "), "{err}");
         assert!(matches!(
-            check("ibv_reg_mr", libc::ENOMEM),
+            check(Call::IbvRegMr, libc::ENOMEM),
             Err(Error::OutOfMemory {
-                call: "ibv_reg_mr",
+                call: Call::IbvRegMr,
                 ..
             })
         ));

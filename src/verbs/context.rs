@@ -10,7 +10,7 @@ use std::{
 use rdma_sys as ffi;
 
 use super::check;
-use crate::Result;
+use crate::{Call, Result, numbers::Transport};
 
 /// An open device as librdmacm holds it.
 ///
@@ -55,14 +55,14 @@ impl Context {
         unsafe { BorrowedFd::borrow_raw((*self.as_ptr()).async_fd) }
     }
 
-    pub(crate) fn transport_type(&self) -> i32 {
+    pub(crate) fn transport(&self) -> Transport {
         // SAFETY: the context is open, so its device pointer is valid.
-        unsafe { (*(*self.as_ptr()).device).transport_type }
+        Transport::from_raw(unsafe { (*(*self.as_ptr()).device).transport_type })
     }
 
     /// InfiniBand and RoCE, or iWARP?
     pub(crate) fn is_iwarp(&self) -> bool {
-        self.transport_type() == ffi::IBV_TRANSPORT_IWARP
+        self.transport().is_iwarp()
     }
 
     pub(crate) fn query_device(&self) -> Result<ffi::ibv_device_attr_ex> {
@@ -71,7 +71,7 @@ impl Context {
         // of it.
         unsafe {
             check(
-                "ibv_query_device_ex",
+                Call::IbvQueryDeviceEx,
                 ffi::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attr.as_mut_ptr()),
             )?;
             Ok(attr.assume_init())
@@ -81,7 +81,7 @@ impl Context {
     pub(crate) fn query_port(&self, port: u8) -> Result<ffi::ibv_port_attr> {
         let mut attr = ffi::ibv_port_attr::default();
         // SAFETY: the context is open and `attr` is a whole port attribute.
-        check("ibv_query_port", unsafe {
+        check(Call::IbvQueryPort, unsafe {
             ffi::ibv_query_port(self.as_ptr(), port, &mut attr)
         })?;
         Ok(attr)
@@ -101,7 +101,7 @@ impl Context {
         // SAFETY: the context is open, and there is room for as many entries as are said.
         let found =
             unsafe { ffi::ibv_query_gid_table(self.as_ptr(), entries.as_mut_ptr(), room, 0) };
-        check("ibv_query_gid_table", found.min(0) as i32)?;
+        check(Call::IbvQueryGidTable, found.min(0) as i32)?;
         entries.truncate(found as usize);
         let entries = entries.iter().map(|entry| GidEntry {
             // SAFETY: both views of a GID are 16 bytes of any value.

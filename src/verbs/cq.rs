@@ -7,10 +7,11 @@ use std::{
 use rdma_sys as ffi;
 
 use super::workarounds::{Failed, poll_without_first_parts};
-use super::{Completion, Context, acks::Acks, check, check_ptr, last_errno};
-use crate::{Error, Result};
+use super::{Completion, Context, acks::Acks, check, check_ptr, nothing_yet};
+use crate::{Call, Error, Result, wait::set_nonblocking};
 
-/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news.
+/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news. It is in
+/// non-blocking mode.
 #[derive(Debug)]
 pub(crate) struct RawChannel {
     raw: NonNull<ffi::ibv_comp_channel>,
@@ -35,33 +36,26 @@ impl RawChannel {
     pub(crate) fn create(context: &Arc<Context>) -> Result<Self> {
         // SAFETY: the context is open.
         let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
-        let raw = check_ptr("ibv_create_comp_channel", raw)?;
-        Ok(RawChannel {
-            raw,
+        let channel = RawChannel {
+            raw: check_ptr(Call::IbvCreateCompChannel, raw)?,
             _context: context.clone(),
-        })
+        };
+        set_nonblocking(channel.as_fd(), true)?;
+        Ok(channel)
     }
 
     /// Takes one event, blocking or not as the fd is set. `None` where the fd has none now.
     ///
     /// The event must be counted on its CQ, or acknowledged with [`Self::ack_stranger`].
     pub(crate) fn take_event(&self) -> Result<Option<CqId>> {
-        loop {
-            let mut cq = std::ptr::null_mut();
-            let mut cq_context = std::ptr::null_mut();
-            // SAFETY: the channel is open, both pointers are to live locals.
-            let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
-            if ret == 0 {
-                return match NonNull::new(cq) {
-                    Some(cq) => Ok(Some(CqId(cq))),
-                    None => Err(Error::provider("ibv_get_cq_event", libc::EIO)),
-                };
-            }
-            match last_errno() {
-                libc::EAGAIN => return Ok(None),
-                libc::EINTR => {}
-                errno => return Err(Error::provider("ibv_get_cq_event", errno)),
-            }
+        let mut cq = std::ptr::null_mut();
+        let mut cq_context = std::ptr::null_mut();
+        // SAFETY: the channel is open, both pointers are to live locals.
+        let ret = unsafe { ffi::ibv_get_cq_event(self.raw.as_ptr(), &mut cq, &mut cq_context) };
+        match (ret, NonNull::new(cq)) {
+            (0, Some(cq)) => Ok(Some(CqId(cq))),
+            (0, None) => Err(Error::provider(Call::IbvGetCqEvent, libc::EIO)),
+            _ => nothing_yet(Call::IbvGetCqEvent),
         }
     }
 
@@ -83,7 +77,7 @@ impl Drop for RawChannel {
     fn drop(&mut self) {
         // SAFETY: this is the owner; every CQ on the channel holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_comp_channel", ret));
+        crate::log_limit::log_failure(check(Call::IbvDestroyCompChannel, ret));
     }
 }
 
@@ -128,7 +122,7 @@ impl RawCq {
                 comp_vector,
             )
         };
-        let raw = check_ptr("ibv_create_cq", raw)?;
+        let raw = check_ptr(Call::IbvCreateCq, raw)?;
         let mut cq = RawCq {
             raw,
             poll_cq: no_poll_cq,
@@ -179,11 +173,21 @@ impl RawCq {
         }
     }
 
+    /// `ibv_poll_cq(3)` itself.
+    ///
+    /// # Safety
+    /// There must be room for `room` completions.
+    #[inline(always)]
+    pub(crate) unsafe fn poll_raw(&self, room: i32, completions: *mut ffi::ibv_wc) -> i32 {
+        // SAFETY: the CQ is alive; the caller's word.
+        unsafe { (self.poll_cq)(self.raw.as_ptr(), room, completions) }
+    }
+
     /// Asks for an event at the next completion (`ibv_req_notify_cq(3)`).
     pub(crate) fn arm(&self, solicited_only: bool) -> Result<()> {
         // SAFETY: the CQ is alive.
         let ret = unsafe { ffi::ibv_req_notify_cq(self.raw.as_ptr(), i32::from(solicited_only)) };
-        check("ibv_req_notify_cq", ret)
+        check(Call::IbvReqNotifyCq, ret)
     }
 
     /// Counts one event that was taken from the channel; they are acknowledged in groups.
@@ -197,27 +201,13 @@ impl RawCq {
     }
 }
 
-impl crate::Cq {
-    /// `ibv_poll_cq(3)` for the C interface; [`poll_error`](Self::poll_error) tells what a negative number means.
-    ///
-    /// # Safety
-    /// There must be room for `room` completions.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub unsafe fn poll_raw(&self, room: i32, completions: *mut ffi::ibv_wc) -> i32 {
-        let cq = self.raw();
-        // SAFETY: the CQ is alive; the caller's word.
-        unsafe { (cq.poll_cq)(cq.raw.as_ptr(), room, completions) }
-    }
-}
-
 impl Drop for RawCq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_cq", ret));
+        crate::log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }
 }
 
@@ -234,5 +224,5 @@ pub(crate) fn poll_failed(ret: i32) -> Error {
     } else {
         libc::EIO
     };
-    Error::provider("ibv_poll_cq", errno)
+    Error::provider(Call::IbvPollCq, errno)
 }

@@ -3,7 +3,7 @@ use std::{mem::ManuallyDrop, ptr::NonNull, sync::Arc};
 use rdma_sys as ffi;
 
 use super::{Pd, check, check_ptr};
-use crate::{Error, Memory, Result};
+use crate::{Call, Error, Memory, Result};
 
 /// A memory registration (`ibv_reg_mr(3)`). Dropping it deregisters.
 #[derive(Debug)]
@@ -16,6 +16,35 @@ pub(crate) struct Mr {
 unsafe impl Send for Mr {}
 // SAFETY: as above.
 unsafe impl Sync for Mr {}
+
+/// A registration that the device refused to end: it may still reach the memory.
+///
+/// Dropping it leaks the registration and the protection domain that this needs. It can be taken out only
+/// to be tried again.
+#[must_use]
+pub(crate) struct Refused<R> {
+    registration: ManuallyDrop<R>,
+    error: Error,
+}
+
+impl<R> Refused<R> {
+    pub(crate) fn new(registration: R, error: Error) -> Self {
+        Refused {
+            registration: ManuallyDrop::new(registration),
+            error,
+        }
+    }
+
+    /// Leaks the registration, and says why the device refused.
+    pub(crate) fn leak(self) -> Error {
+        self.error
+    }
+
+    /// The registration as it was, for whoever tries again.
+    pub(crate) fn take_back(self) -> (R, Error) {
+        (ManuallyDrop::into_inner(self.registration), self.error)
+    }
+}
 
 impl std::fmt::Debug for Pd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,7 +61,7 @@ impl Mr {
         // SAFETY: the domain is alive; the caller answers for the memory; a range that is not mapped is refused by the kernel.
         let raw =
             unsafe { ffi::ibv_reg_mr(pd.as_ptr(), address.cast(), len, access as std::ffi::c_int) };
-        let raw = check_ptr("ibv_reg_mr", raw)?;
+        let raw = check_ptr(Call::IbvRegMr, raw)?;
         Ok(Mr {
             raw,
             pd: pd.clone(),
@@ -67,7 +96,7 @@ impl Mr {
                 access as std::ffi::c_int,
             )
         };
-        let raw = check_ptr("ibv_reg_dmabuf_mr", raw)?;
+        let raw = check_ptr(Call::IbvRegDmabufMr, raw)?;
         Ok(Mr {
             raw,
             pd: pd.clone(),
@@ -103,11 +132,10 @@ impl Mr {
         };
         // SAFETY: the domain is alive, the list has one element.
         let ret = unsafe { ffi::ibv_advise_mr(self.pd.as_ptr(), advice as _, flags, &mut sge, 1) };
-        check("ibv_advise_mr", ret)
+        check(Call::IbvAdviseMr, ret)
     }
 
-    /// Deregisters, and gives the registration back where the device refused.
-    pub(crate) fn deregister(self) -> Result<(), (Self, Error)> {
+    pub(crate) fn deregister(self) -> Result<(), Refused<Self>> {
         let mut this = ManuallyDrop::new(self);
         match this.dereg() {
             Ok(()) => {
@@ -115,20 +143,21 @@ impl Mr {
                 drop(unsafe { std::ptr::read(&this.pd) });
                 Ok(())
             }
-            Err(err) => Err((ManuallyDrop::into_inner(this), err)),
+            Err(error) => Err(Refused::new(ManuallyDrop::into_inner(this), error)),
         }
     }
 
     fn dereg(&mut self) -> Result<()> {
         // SAFETY: the registration is alive; on failure it stays so, on success the callers never touch it again.
-        check("ibv_dereg_mr", unsafe {
+        check(Call::IbvDeregMr, unsafe {
             ffi::ibv_dereg_mr(self.raw.as_ptr())
         })
     }
 }
 
 impl Drop for Mr {
+    /// Of a registration that never came together with its memory.
     fn drop(&mut self) {
-        crate::refused::report(self.dereg());
+        crate::log_limit::log_failure(self.dereg());
     }
 }

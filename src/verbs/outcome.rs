@@ -1,11 +1,11 @@
 //! What a provider said of a post, as a result.
 
 use super::errno;
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// What became of a post of one request: `taken` or not.
 #[inline(always)]
-pub(super) fn tried<T>(call: &'static str, ret: i32, bad: *mut T) -> Tried {
+pub(super) fn tried<T>(call: Call, ret: i32, bad: *mut T) -> Tried {
     match taken(ret, bad) {
         true => Tried::Done,
         false => Tried::Refused { call, ret },
@@ -29,7 +29,7 @@ pub enum Tried {
     /// The provider refused it.
     Refused {
         /// The call.
-        call: &'static str,
+        call: Call,
         /// What it returned.
         ret: i32,
     },
@@ -64,7 +64,7 @@ fn accepted(first: usize, bad: usize, stride: usize, len: usize) -> usize {
 /// first that it refused.
 #[cold]
 pub(super) fn list_result(
-    call: &'static str,
+    call: Call,
     ret: i32,
     first: usize,
     bad: usize,
@@ -92,14 +92,14 @@ pub(super) fn list_result(
 /// The error of a single request that the provider refused, with `ret` or by naming it.
 #[cold]
 #[inline(never)]
-fn one_refused(call: &'static str, ret: i32) -> Error {
+fn one_refused(call: Call, ret: i32) -> Error {
     post_failed(call, if ret == 0 { libc::ENOMEM } else { ret }, 0)
 }
 
 /// The error of a post that the provider refused with `ret` after `accepted` requests.
 #[cold]
 #[inline(never)]
-pub(super) fn post_failed(call: &'static str, ret: i32, accepted: usize) -> Error {
+pub(super) fn post_failed(call: Call, ret: i32, accepted: usize) -> Error {
     let errno = errno(ret);
     let source = std::io::Error::from_raw_os_error(errno);
     match (errno, accepted) {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_named_as_bad_was_not_taken() {
-        let of = |ret, bad| list_result("ibv_post_send", ret, 1000, bad, 100, 3, 5);
+        let of = |ret, bad| list_result(Call::IbvPostSend, ret, 1000, bad, 100, 3, 5);
         assert!(of(0, 0).is_ok());
         assert!(of(0, 999).is_ok());
         assert!(of(0, 1300).is_ok());
@@ -150,23 +150,23 @@ mod tests {
     #[test]
     fn a_full_queue_is_told_apart() {
         assert!(matches!(
-            post_failed("ibv_post_send", libc::ENOMEM, 0),
+            post_failed(Call::IbvPostSend, libc::ENOMEM, 0),
             Error::QueueFull { accepted: 0, .. }
         ));
         assert!(matches!(
-            post_failed("ibv_post_send", -libc::ENOMEM, 3),
+            post_failed(Call::IbvPostSend, -libc::ENOMEM, 3),
             Error::QueueFull { accepted: 3, .. }
         ));
         assert!(matches!(
-            post_failed("ibv_wr_complete", libc::ENOSPC, 0),
+            post_failed(Call::IbvWrComplete, libc::ENOSPC, 0),
             Error::QueueFull { accepted: 0, .. }
         ));
         assert!(matches!(
-            post_failed("ibv_post_send", libc::EINVAL, 0),
+            post_failed(Call::IbvPostSend, libc::EINVAL, 0),
             Error::Provider { .. }
         ));
         assert!(matches!(
-            post_failed("ibv_post_send", libc::EINVAL, 2),
+            post_failed(Call::IbvPostSend, libc::EINVAL, 2),
             Error::PartlyPosted { accepted: 2, .. }
         ));
     }

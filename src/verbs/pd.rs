@@ -3,7 +3,7 @@ use std::{ptr::NonNull, sync::Arc};
 use rdma_sys as ffi;
 
 use super::{Context, check, check_ptr};
-use crate::Result;
+use crate::{Call, Result};
 
 /// A protection domain (`ibv_alloc_pd(3)`).
 pub(crate) struct Pd {
@@ -19,7 +19,7 @@ unsafe impl Sync for Pd {}
 impl Pd {
     pub(crate) fn alloc(context: Arc<Context>) -> Result<Self> {
         // SAFETY: the context is open.
-        let raw = check_ptr("ibv_alloc_pd", unsafe {
+        let raw = check_ptr(Call::IbvAllocPd, unsafe {
             ffi::ibv_alloc_pd(context.as_ptr())
         })?;
         Ok(Pd { raw, context })
@@ -38,6 +38,6 @@ impl Drop for Pd {
     fn drop(&mut self) {
         // SAFETY: this is the owner; all that was made in the domain holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_dealloc_pd(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_dealloc_pd", ret));
+        crate::log_limit::log_failure(check(Call::IbvDeallocPd, ret));
     }
 }

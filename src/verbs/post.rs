@@ -11,7 +11,7 @@ use super::{
     sges::{RecvLimits, Sges},
 };
 use crate::{
-    FlushKind, Post, Result, Usage,
+    Call, FlushKind, Post, Result, Usage,
     mr::{LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, Target, quick, range},
 };
 
@@ -89,7 +89,7 @@ impl Qp {
             addr_of_mut!((*behind).sg_list).write((&raw const *rest).cast_mut());
             self.post_list(before, &mut bad)
         };
-        tried("ibv_post_send", ret, bad).check()
+        tried(Call::IbvPostSend, ret, bad).check()
     }
 
     pub(crate) fn write_gather(
@@ -171,7 +171,7 @@ impl Qp {
     fn try_flush(&self, range: &RemoteSlice, kind: FlushKind, post: Post) -> Tried {
         let possible = self.flushes(range);
         if possible.natively(kind) {
-            return self.post_extended("ibv_wr_flush", post, |qp| {
+            return self.post_extended(Call::IbvWrFlush, post, |qp| {
                 // SAFETY: between start and complete; the plan says that the queue pair has native flushes of this kind.
                 unsafe { start_flush(qp, range, flush_kinds(kind)) }
             });
@@ -215,7 +215,7 @@ impl Qp {
 
     #[inline(always)]
     fn write_word(&self, target: impl FnOnce() -> Target, value: [u8; 8], post: Post) -> Tried {
-        self.post_extended("ibv_wr_atomic_write", post, |qp| {
+        self.post_extended(Call::IbvWrAtomicWrite, post, |qp| {
             let target = target();
             let (rkey, address, value) = (target.rkey(), target.addr(), value.as_ptr());
             // SAFETY: between start and complete; the checks let it through to queue pairs that were created with it only.
@@ -380,7 +380,7 @@ pub(super) fn piece(
 /// Posts one receive of one element through `post`, as [`recv_one`] does.
 #[inline(always)]
 pub(super) fn post_one_recv(
-    call: &'static str,
+    call: Call,
     sge: &ffi::ibv_sge,
     wr_id: u64,
     post: impl FnOnce(*mut ffi::ibv_recv_wr, *mut *mut ffi::ibv_recv_wr) -> i32,
@@ -399,7 +399,7 @@ pub(super) fn post_one_recv(
 /// Posts one receive through `post`, which is `ibv_post_recv` or `ibv_post_srq_recv` on a queue.
 #[inline]
 pub(super) fn recv_one(
-    call: &'static str,
+    call: Call,
     limits: RecvLimits,
     list: &[LocalSlice<'_>],
     wr_id: u64,

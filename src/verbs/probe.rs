@@ -3,7 +3,7 @@ use std::{ffi::c_void, sync::Arc};
 use rdma_sys as ffi;
 
 use super::{Pd, check, check_ptr};
-use crate::{Error, Result};
+use crate::{Call, Error, Result};
 
 /// The most inline data, in bytes, that a queue pair with one entry gets on the device.
 ///
@@ -20,13 +20,13 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
             0,
         )
     };
-    let cq = check_ptr("ibv_create_cq", cq)?;
+    let cq = check_ptr(Call::IbvCreateCq, cq)?;
     let most = try_sizes(pd, cq.as_ptr());
     // SAFETY: this is the owner; a queue pair is left on it only where the device refused its end, and then refuses this too.
-    let ended = check("ibv_destroy_cq", unsafe {
+    let ended = check(Call::IbvDestroyCq, unsafe {
         ffi::ibv_destroy_cq(cq.as_ptr())
     });
-    crate::refused::report(ended);
+    crate::log_limit::log_failure(ended);
     most
 }
 
@@ -51,14 +51,14 @@ fn try_sizes(pd: &Arc<Pd>, cq: *mut ffi::ibv_cq) -> Result<u32> {
         unsafe {
             let qp = ffi::ibv_create_qp(pd.as_ptr(), &mut attr);
             if qp.is_null() {
-                let err = check_ptr("ibv_create_qp", qp).err();
+                let err = check_ptr(Call::IbvCreateQp, qp).err();
                 if let Some(err) = err.filter(is_no_answer) {
                     return Err(err);
                 }
                 high = middle - 1;
             } else {
                 low = middle;
-                crate::refused::report(check("ibv_destroy_qp", ffi::ibv_destroy_qp(qp)));
+                crate::log_limit::log_failure(check(Call::IbvDestroyQp, ffi::ibv_destroy_qp(qp)));
             }
         }
     }

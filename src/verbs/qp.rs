@@ -19,7 +19,7 @@ use super::{
     workarounds::Workarounds,
 };
 use crate::{
-    Error, FlushKind, FlushMethod, Post, Result, Usage,
+    Call, Error, FlushKind, FlushMethod, Post, Result, Usage,
     mr::{FlushPlan, LocalRegion, LocalSlice, RemoteSlice, quick},
 };
 
@@ -252,14 +252,14 @@ impl Qp {
             addr_of_mut!((*wr).sg_list).write(sg_list.cast_mut());
             self.post_list(wr, &mut bad)
         };
-        tried("ibv_post_send", ret, bad)
+        tried(Call::IbvPostSend, ret, bad)
     }
 
     /// Posts the one native flush or atomic write that `start` starts, with the number and the flags of `post`; `start` must do no more.
     #[inline(always)]
     pub(super) fn post_extended(
         &self,
-        call: &'static str,
+        call: Call,
         post: Post,
         start: impl FnOnce(*mut ffi::ibv_qp_ex),
     ) -> Tried {
@@ -321,7 +321,7 @@ impl Qp {
 
     #[inline(always)]
     fn post_recv(&self, sge: &ffi::ibv_sge, wr_id: u64) -> Tried {
-        post_one_recv("ibv_post_recv", sge, wr_id, |wr, bad| {
+        post_one_recv(Call::IbvPostRecv, sge, wr_id, |wr, bad| {
             // SAFETY: the queue pair is alive; the request lives until the call returns.
             unsafe { (self.post_recv)(self.raw.as_ptr(), wr, bad) }
         })
@@ -332,7 +332,7 @@ impl Qp {
     pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
         self.check_recv()?;
         recv_one(
-            "ibv_post_recv",
+            Call::IbvPostRecv,
             self.recv_limits(),
             list,
             wr_id,

@@ -3,7 +3,7 @@
 use rdma_sys as ffi;
 
 use super::{Qp, check};
-use crate::Result;
+use crate::{Call, Result};
 
 /// In which order the bytes of one write come to be seen by the CPUs of the machine that it is
 /// written to (`ibv_query_qp_data_in_order(3)`). It says nothing of two writes, nor of regions with
@@ -48,7 +48,7 @@ impl Qp {
             ..Default::default()
         };
         // SAFETY: the queue pair is alive, and the mask names the one attribute that is set.
-        check("ibv_modify_qp", unsafe {
+        check(Call::IbvModifyQp, unsafe {
             ffi::ibv_modify_qp(self.as_ptr(), &mut attr, ffi::IBV_QP_MIN_RNR_TIMER as i32)
         })
     }

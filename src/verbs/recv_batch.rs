@@ -3,7 +3,7 @@
 use rdma_sys as ffi;
 
 use super::{outcome::list_result, qp::Qp, srq::RawSrq};
-use crate::{Error, Result, mr::LocalSlice};
+use crate::{Call, Error, Result, mr::LocalSlice};
 
 /// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).
 ///
@@ -133,8 +133,8 @@ impl<'c> RecvBatch<'c> {
         // SAFETY: the list was just linked, and lies in the buffer with all that it points at.
         let (call, ret) = unsafe {
             match queue {
-                Queue::Qp(qp) => ("ibv_post_recv", qp.post_recv_list(wrs, &mut bad)),
-                Queue::Srq(srq) => ("ibv_post_srq_recv", srq.post_recv_list(wrs, &mut bad)),
+                Queue::Qp(qp) => (Call::IbvPostRecv, qp.post_recv_list(wrs, &mut bad)),
+                Queue::Srq(srq) => (Call::IbvPostSrqRecv, srq.post_recv_list(wrs, &mut bad)),
             }
         };
         let stride = std::mem::size_of::<ffi::ibv_recv_wr>();

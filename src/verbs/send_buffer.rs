@@ -12,7 +12,7 @@ use super::{
     submit::{chain, submit_list},
 };
 use crate::{
-    Error, Result,
+    Call, Error, Result,
     mr::{FlushPlan, quick},
 };
 
@@ -294,11 +294,11 @@ impl SendBuffer {
         let ret = std::mem::replace(&mut self.ret, 0);
         let bad = std::mem::replace(&mut self.bad, std::ptr::null_mut());
         if self.origin == UNUSUAL {
-            return Err(post_failed("ibv_wr_complete", ret, 0));
+            return Err(post_failed(Call::IbvWrComplete, ret, 0));
         }
         let (first, len) = (self.first().addr(), self.len());
         let result = list_result(
-            "ibv_post_send",
+            Call::IbvPostSend,
             ret,
             first,
             bad.addr(),
@@ -356,7 +356,7 @@ impl SendBuffer {
                 // SAFETY: as above.
                 match unsafe { chain::<true>(ex, first, end, sges, inline) } {
                     0 => Ok(()),
-                    ret => Err(post_failed("ibv_wr_complete", ret, 0)),
+                    ret => Err(post_failed(Call::IbvWrComplete, ret, 0)),
                 }
             }
             (true, Some(ex)) => self.submit_uneven(qp, ex),
@@ -392,7 +392,7 @@ impl SendBuffer {
                     let inline = self.inline.as_ptr();
                     let ret = chain::<true>(ex, first, end, sges, inline);
                     if ret != 0 {
-                        return Err(post_failed("ibv_wr_complete", ret, before));
+                        return Err(post_failed(Call::IbvWrComplete, ret, before));
                     }
                 }
                 first = end;

@@ -15,7 +15,7 @@ use super::{
     sges::{MAX_SGE, RecvLimits},
 };
 use crate::{
-    Error, LocalRegion, Result, Usage,
+    Call, Error, LocalRegion, Result, Usage,
     mr::{LocalSlice, quick},
 };
 
@@ -66,7 +66,7 @@ impl RawSrq {
         };
         // SAFETY: the domain is alive and `attr` whole.
         let raw = unsafe { ffi::ibv_create_srq(pd.as_ptr(), &mut attr) };
-        let raw = check_ptr("ibv_create_srq", raw)?;
+        let raw = check_ptr(Call::IbvCreateSrq, raw)?;
         Ok(RawSrq {
             raw,
             post,
@@ -102,7 +102,7 @@ impl RawSrq {
         // SAFETY: the queue is alive and `attr` whole.
         let ret =
             unsafe { ffi::ibv_modify_srq(self.raw.as_ptr(), &mut attr, ffi::IBV_SRQ_LIMIT as i32) };
-        check("ibv_modify_srq", ret)
+        check(Call::IbvModifySrq, ret)
     }
 
     /// Posts one receive into `dst`.
@@ -125,7 +125,7 @@ impl RawSrq {
 
     #[inline(always)]
     fn post_recv(&self, sge: &ffi::ibv_sge, wr_id: u64) -> Tried {
-        post_one_recv("ibv_post_srq_recv", sge, wr_id, |wr, bad| {
+        post_one_recv(Call::IbvPostSrqRecv, sge, wr_id, |wr, bad| {
             // SAFETY: the queue is alive; the request lives until the call returns.
             unsafe { (self.post)(self.raw.as_ptr(), wr, bad) }
         })
@@ -135,7 +135,7 @@ impl RawSrq {
     #[inline(never)]
     pub(crate) fn recv(&self, list: &[LocalSlice<'_>], wr_id: u64) -> Result<()> {
         recv_one(
-            "ibv_post_srq_recv",
+            Call::IbvPostSrqRecv,
             self.limits(),
             list,
             wr_id,
@@ -177,6 +177,6 @@ impl Drop for RawSrq {
         super::spare::free_spare(self.spare.swap(std::ptr::null_mut(), Ordering::Acquire));
         // SAFETY: this is the owner; every queue pair on it holds an Arc of it and is gone.
         let ret = unsafe { ffi::ibv_destroy_srq(self.raw.as_ptr()) };
-        crate::refused::report(check("ibv_destroy_srq", ret));
+        crate::log_limit::log_failure(check(Call::IbvDestroySrq, ret));
     }
 }

@@ -11,7 +11,7 @@ use super::{
     request::shape,
 };
 use crate::{
-    Result,
+    Call, Result,
     mr::{RemoteSlice, Target},
 };
 
@@ -52,7 +52,7 @@ pub(super) unsafe fn submit_list(
         qp.post_list(first.cast(), &mut bad)
     };
     let result = list_result(
-        "ibv_post_send",
+        Call::IbvPostSend,
         ret,
         first.addr(),
         bad.addr(),

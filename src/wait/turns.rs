@@ -1,56 +1,80 @@
 use std::time::Duration;
 
-use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// One thread at a time, the others wait.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    busy: Mutex<bool>,
+    state: Mutex<State>,
     free: Condvar,
-    /// Threads that sleep until it is free; changed and read with `busy` locked only.
-    asleep: AtomicU32,
+}
+
+#[derive(Debug)]
+struct State {
+    busy: bool,
+    /// Where it is not busy: the turn is kept for a thread that sleeps: one that comes again and again would
+    /// otherwise take it before the sleeper is awake, each time.
+    kept: bool,
+    asleep: u32,
 }
 
 impl Turns {
     pub(crate) fn new() -> Self {
         Turns {
-            busy: Mutex::new(false),
+            state: Mutex::new(State {
+                busy: false,
+                kept: false,
+                asleep: 0,
+            }),
             free: Condvar::new(),
-            asleep: AtomicU32::new(0),
         }
     }
 
-    /// Waits for the turn; `None` when the time is over first. `left` is asked how much there is; `None` is for ever.
+    /// Waits for the turn; `None` when the time is over first. `left` is asked how much there is;
+    /// `None` is for ever.
     pub(crate) fn take(&self, left: impl Fn() -> Option<Duration>) -> Option<Turn<'_>> {
-        let mut busy = self.busy();
-        while *busy {
+        let mut state = self.state();
+        let mut sleeps = state.busy || state.kept;
+        while sleeps {
             let left = left();
             if left == Some(Duration::ZERO) {
                 return None;
             }
-            self.asleep.fetch_add(1, Ordering::Relaxed);
-            busy = match left {
-                None => self.free.wait(busy).unwrap_or_else(PoisonError::into_inner),
+            state.asleep += 1;
+            state = match left {
+                None => self
+                    .free
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(left) => {
                     self.free
-                        .wait_timeout(busy, left)
+                        .wait_timeout(state, left)
                         .unwrap_or_else(PoisonError::into_inner)
                         .0
                 }
             };
-            self.asleep.fetch_sub(1, Ordering::Relaxed);
+            state.asleep -= 1;
+            // A thread that has slept may take what is kept. So whoever gives up has seen the turn
+            // busy, and never leaves one kept for nobody.
+            sleeps = state.busy;
         }
-        *busy = true;
+        state.busy = true;
         Some(Turn(self))
     }
 
     #[cfg(test)]
     pub(crate) fn is_taken(&self) -> bool {
-        *self.busy()
+        self.state().busy
     }
 
-    fn busy(&self) -> MutexGuard<'_, bool> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    #[allow(dead_code, reason = "for the models")]
+    pub(crate) fn sleepers(&self) -> u32 {
+        self.state().asleep
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,10 +84,11 @@ pub(crate) struct Turn<'t>(&'t Turns);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut busy = self.0.busy();
-        *busy = false;
-        let wanted = self.0.asleep.load(Ordering::Relaxed) > 0;
-        drop(busy);
+        let mut state = self.0.state();
+        state.busy = false;
+        state.kept = state.asleep > 0;
+        let wanted = state.kept;
+        drop(state);
         // Waking is a system call, even where nobody sleeps.
         if wanted {
             self.0.free.notify_one();

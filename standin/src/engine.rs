@@ -388,6 +388,9 @@ impl World {
             }
             at += len;
         }
+        if personality == Personality::Siw && wqe.behind {
+            self.spoil_outgoing(pd, sges, &mut data);
+        }
         Ok(data)
     }
 

@@ -36,6 +36,7 @@ mod qp_ex;
 mod query;
 mod respond;
 mod ret;
+mod siw_fault;
 mod srq;
 mod table;
 mod timers;

@@ -156,6 +156,7 @@ pub unsafe extern "C" fn post_send(
     let key = qp as usize;
     let context = w.qps.get(qp, Call::ibv_post_send).map(|q| q.context);
     let personality = context.map_or(Personality::None, |c| w.personality_of(c));
+    let first = wr;
     let mut wr = wr;
     let mut result = 0;
     while !wr.is_null() {
@@ -164,9 +165,10 @@ pub unsafe extern "C" fn post_send(
         let r = match (fault, context) {
             (Some(e), _) | (None, Err(e)) => Err(e),
             // SAFETY: as the caller of ibv_post_send promises.
-            (None, Ok(_)) => {
-                unsafe { parse(request, personality) }.and_then(|wqe| w.enqueue(key, wqe))
-            }
+            (None, Ok(_)) => unsafe { parse(request, personality) }.and_then(|mut wqe| {
+                wqe.behind = wr != first;
+                w.enqueue(key, wqe)
+            }),
         };
         if let Err(e) = r {
             result = e;

@@ -57,9 +57,15 @@ fn device_attr(personality: Personality) -> ffi::ibv_device_attr {
     if !personality.is_iwarp() {
         a.atomic_cap = ffi::IBV_ATOMIC_HCA;
     }
-    if personality == Personality::Rxe {
-        // As Soft-RoCE has it, which rpma knows it by.
-        a.vendor_id = 0xff_ffff;
+    // As the kernel's drivers have it, which rpma knows them by.
+    match personality {
+        Personality::Rxe => a.vendor_id = 0xff_ffff,
+        Personality::Siw => {
+            a.vendor_id = 0x62_6d74;
+            // The driver counts its devices from 1.
+            a.vendor_part_id = 1;
+        }
+        Personality::Mlx5 | Personality::None => {}
     }
     a
 }

@@ -81,6 +81,7 @@ impl World {
                         self.target(peer, rkey, addr, data.len(), ffi::IBV_ACCESS_REMOTE_READ)?;
                     // SAFETY: found registered and mapped just now, under the lock.
                     unsafe { memory::read(from, &mut answer) };
+                    self.spoil_answer(peer, rkey, addr, from, &mut answer);
                 }
                 Ok(answer)
             }
@@ -172,7 +173,7 @@ impl World {
     }
 
     /// Where a request may touch the peer's memory.
-    fn target(
+    pub fn target(
         &self,
         peer: usize,
         rkey: u32,

@@ -59,6 +59,8 @@ pub struct SendWqe {
     pub payload: Payload,
     pub signalled: bool,
     pub solicited: bool,
+    /// Not the first request of the call that posted it.
+    pub behind: bool,
     /// Counted from the first ever posted on its queue pair.
     pub slot: u64,
     /// Its place in the order of all posting.
@@ -122,6 +124,7 @@ impl SendWqe {
             payload,
             signalled: flags & ffi::IBV_SEND_SIGNALED != 0,
             solicited: flags & ffi::IBV_SEND_SOLICITED != 0,
+            behind: false,
             slot: 0,
             sequence: 0,
         }

@@ -11,7 +11,7 @@ use std::{
 
 use rdma_sys as ffi;
 use rpma::{
-    Completion, Error, WcOpcode, WcStatus,
+    Call, Completion, Error, WcOpcode, WcStatus,
     efa::{CompletionEx, Cq, CqOptions, Device, ExternalMemory},
 };
 
@@ -206,7 +206,7 @@ fn a_refused_creation_leaves_nothing_behind() {
         matches!(
             err,
             Error::OutOfMemory {
-                call: "efadv_create_cq",
+                call: Call::EfadvCreateCq,
                 ..
             }
         ),
@@ -243,6 +243,8 @@ fn events_are_waited_for_and_acknowledged() {
     assert!(!cq.take_event().unwrap());
     let start = Instant::now();
     assert!(!cq.wait(Some(Duration::from_millis(20))).unwrap());
+    cq.waker().unwrap().wake();
+    assert!(matches!(cq.wait(None), Err(Error::Woken)));
     assert!(start.elapsed() >= Duration::from_millis(20));
     for _ in 0..70 {
         verbs::send_event();

@@ -3,7 +3,7 @@
 use std::{path::Path, ptr};
 
 use rpma::{
-    Error,
+    Call, Error,
     efa::{Device, DeviceCaps, Library, SqShape, WqCaps},
 };
 
@@ -89,7 +89,7 @@ fn other_refusals_are_the_providers() {
         matches!(
             err,
             Error::Provider {
-                call: "efadv_query_device",
+                call: Call::EfadvQueryDevice,
                 ..
             }
         ),

@@ -37,7 +37,7 @@ fn all_items_exist() {
         rpma::Connection::cq, rpma::Connection::rcq, rpma::Connection::wait, rpma::Connection::completion_fd,
         rpma::Connection::recv, rpma::Connection::get_completion_fd, rpma::Connection::completion_wait,
         rpma::Connection::completion_get,
-        rpma::Cq::wait, rpma::Cq::poll, rpma::Cq::get_completion,
+        rpma::Connection::wait_event, rpma::Cq::wait, rpma::Cq::waker, rpma::Cq::poll, rpma::Cq::get_completion,
         rpma::SrqCfg::new, rpma::SrqCfg::size, rpma::SrqCfg::size_value, rpma::SrqCfg::rcq_size, rpma::SrqCfg::rcq_size_value,
         rpma::Srq::new, rpma::Srq::recv, rpma::Srq::rcq,
         rpma::Error::code, rpma::code::NO_COMPLETION,

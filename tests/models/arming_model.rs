@@ -87,6 +87,20 @@ impl Queue {
         }
     }
 
+    /// One completion, with events taken and the queue armed by hand.
+    fn by_hand(&self) {
+        loop {
+            self.arming.arm(self, false).unwrap();
+            if self.poll() == Ok(1) {
+                return self.has_what_it_wanted();
+            }
+            assert_eq!(self.arming.event(self), Ok(true));
+            if self.poll() == Ok(1) {
+                return self.has_what_it_wanted();
+            }
+        }
+    }
+
     fn has_what_it_wanted(&self) {
         *self.content.lock().unwrap() += 1;
         self.one_more.notify_all();
@@ -154,6 +168,29 @@ impl Source for Now<'_> {
     }
 }
 
+/// A queue to one whose requests to arm fail.
+struct Refusing<'q>(&'q Queue);
+
+impl Source for Refusing<'_> {
+    type Error = Refused;
+    type Turn<'t>
+        = Turn<'t>
+    where
+        Self: 't;
+
+    fn turn(&self) -> Option<Turn<'_>> {
+        self.0.turn()
+    }
+
+    fn event(&self, turn: &Turn<'_>) -> Result<bool, Refused> {
+        self.0.event(turn)
+    }
+
+    fn ask(&self, _: bool) -> Result<(), Refused> {
+        Err(Refused)
+    }
+}
+
 /// A completion for each of the threads that wait in the ways given, and, since one may take those of another, one more whenever a thread
 /// has got what it wanted. Each thread must come to its end.
 fn each_ends(ways: &'static [fn(&Queue)]) {
@@ -199,24 +236,76 @@ fn a_wait_beside_a_take() {
     each_ends(&[Queue::wait, Queue::take]);
 }
 
-/// Where the mark says armed, the device is, or the event is there: `take` relies on it.
 #[test]
-fn what_is_marked_as_armed_is() {
-    check(3, || {
+fn a_wait_beside_one_that_arms_by_hand() {
+    each_ends(&[Queue::wait, Queue::by_hand]);
+}
+
+/// Where the mark says armed, the device is, or the event is there: `take` relies on it. `work` is
+/// done beside a completion whose event another thread takes.
+fn what_is_marked_as_armed_is(work: fn(&Queue), other: fn(&Queue)) {
+    check(3, move || {
         let queue = Queue::new();
         queue.complete();
-        let other = {
+        let thread = {
             let queue = queue.clone();
             loom::thread::spawn(move || {
                 queue.complete();
                 queue.arming.event(&Now(&queue)).unwrap();
+                other(&queue);
             })
         };
-        queue.arming.wait(&Now(&queue)).unwrap();
-        other.join().unwrap();
+        work(&queue);
+        thread.join().unwrap();
         let device = queue.device.lock().unwrap();
         assert!(!queue.arming.is_armed() || device.armed || device.events > 0);
     });
+}
+
+#[test]
+fn the_mark_is_right_after_a_wait() {
+    let wait = |queue: &Queue| assert!(queue.arming.wait(&Now(queue)).is_ok());
+    what_is_marked_as_armed_is(wait, |_| ());
+}
+
+#[test]
+fn the_mark_is_right_after_arming_by_hand() {
+    let arm = |queue: &Queue| {
+        queue.arming.event(&Now(queue)).unwrap();
+        queue.arming.arm(queue, false).unwrap();
+    };
+    what_is_marked_as_armed_is(arm, |_| ());
+    what_is_marked_as_armed_is(arm, |queue| {
+        let _ = queue.arming.arm(&Refusing(queue), false);
+    });
+}
+
+/// A thread whose request to arm fails does not make others rely on it.
+fn an_arming_fails_beside(way: fn(&Queue)) {
+    check(2, move || {
+        let queue = Queue::new();
+        queue.complete();
+        assert_eq!(queue.arming.event(&*queue), Ok(true));
+        assert_eq!(queue.poll(), Ok(1));
+        let other = {
+            let queue = queue.clone();
+            loom::thread::spawn(move || {
+                assert!(queue.arming.arm(&Refusing(&queue), false).is_err());
+            })
+        };
+        completes_while(&queue, way);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn an_arming_that_fails_beside_a_take() {
+    an_arming_fails_beside(Queue::take);
+}
+
+#[test]
+fn an_arming_that_fails_beside_a_wait() {
+    an_arming_fails_beside(Queue::wait);
 }
 
 #[test]

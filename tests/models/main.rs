@@ -4,6 +4,7 @@
 mod arming_model;
 mod spare_model;
 mod sync;
+mod wakeups_model;
 
 #[path = "../../src/verbs/acks.rs"]
 mod acks;
@@ -13,6 +14,8 @@ mod arming;
 mod spare;
 #[path = "../../src/wait/turns.rs"]
 mod turns;
+#[path = "../../src/wait/wakeups.rs"]
+mod wakeups;
 
 use acks::Acks;
 use loom::sync::{
@@ -106,6 +109,31 @@ fn the_turn_goes_round() {
         });
         // SAFETY: the threads are gone.
         shared.read.with(|read| assert_eq!(unsafe { *read }, 3));
+    });
+}
+
+/// Whoever gives the turn back and wants it again comes after those who sleep: what it has learnt in
+/// its turn they learn in theirs, however often it comes.
+#[test]
+fn a_sleeper_has_the_turn_before_the_one_that_gave_it_back() {
+    check(3, || {
+        let turns = Arc::new(Turns::new());
+        let was_there = Arc::new(AtomicU32::new(0));
+        let turn = turns.take(|| None).unwrap();
+        let sleeper = {
+            let (turns, was_there) = (turns.clone(), was_there.clone());
+            loom::thread::spawn(move || {
+                let _turn = turns.take(|| None).unwrap();
+                was_there.store(1, Ordering::Relaxed);
+            })
+        };
+        while turns.sleepers() == 0 {
+            loom::thread::yield_now();
+        }
+        drop(turn);
+        drop(turns.take(|| None).unwrap());
+        assert_eq!(was_there.load(Ordering::Relaxed), 1);
+        sleeper.join().unwrap();
     });
 }
 

@@ -4,5 +4,5 @@ pub(crate) use std::sync::PoisonError;
 
 pub(crate) use loom::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicPtr, AtomicU32, Ordering},
 };

@@ -29,6 +29,8 @@ counts! {
     Acknowledged: "records appended and acknowledged",
     Recovered: "records read and checked after connecting",
     ReadBack: "records read back and checked",
+    Crossed: "short records across pages, written and acknowledged",
+    CrossedRead: "short records across pages, read and checked",
     Operations: "operations completed (writes, flushes, atomic writes, reads)",
     Connections: "connections established",
     /// By the client, in good order.

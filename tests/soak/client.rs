@@ -8,24 +8,28 @@ use std::{
 };
 
 use rpma::{
-    Completion, ConnCfg, ConnEventKind, ConnRequest, Connection, Error, FlushKind, FlushMethod,
-    LocalRegion, Memory, Peer, RemoteSlice, Signal, Usage, Wait,
+    ConnCfg, ConnEventKind, ConnRequest, Error, FlushKind, FlushMethod, LocalRegion, Memory, Peer,
+    RemoteSlice, Signal, Usage, Wait,
 };
 
 use crate::{
     Outcome,
     board::{Board, Count, Mode},
+    differs::Difference,
     format::{self, RECORDS_AT, TAIL_AT},
     hello::Welcome,
-    log::{self, Acks, Request},
+    link::{End, Link},
+    log::{self, Acks, Answer, Request},
+    pages::Pages,
     rng::Rng,
 };
 
 /// A device gives up before that, and so does TCP. But a failed queue pair of soft-iWARP never says anything, nor does Soft-RoCE always when
 /// packets are lost: so no wait may be without end.
 const PATIENCE: Duration = Duration::from_secs(20);
+const PAGE: u64 = 4096;
 /// The bytes that one read fetches at most.
-const CHUNK: u64 = 4096;
+const CHUNK: u64 = PAGE;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -44,6 +48,9 @@ pub struct Args {
     /// Append without end, until something ends it
     #[arg(long)]
     steady: bool,
+    /// Do nothing against faults of the device's driver: the check must notice
+    #[arg(long)]
+    no_workarounds: bool,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -74,37 +81,11 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Why a session ends before its time.
-enum End {
-    /// The network, the server, the other side's decision: part of the game.
-    Broken,
-    /// What must not be.
-    Wrong(Box<dyn std::error::Error>),
-}
-
-impl End {
-    fn wrong(what: impl Into<Box<dyn std::error::Error>>) -> End {
-        End::Wrong(what.into())
-    }
-}
-
-/// The provider refuses to post to a queue pair that failed; anything else that this crate says is a mistake of this program.
-impl From<Error> for End {
-    fn from(err: Error) -> End {
-        match err {
-            Error::Provider { .. }
-            | Error::PartlyPosted { .. }
-            | Error::QueueFull { .. }
-            | Error::Connection { .. }
-            | Error::TimedOut { .. } => End::Broken,
-            other => End::wrong(other),
-        }
-    }
-}
-
 struct Session {
-    conn: Connection,
+    link: Link,
     welcome: Welcome,
+    file: PathBuf,
+    pages: Pages,
     tail_word: RemoteSlice,
     /// Where the records begin, and where the next one goes.
     offsets: Vec<u64>,
@@ -113,18 +94,19 @@ struct Session {
     inbox: LocalRegion,
     scratch: Vec<u8>,
     record: Vec<u8>,
-    wait: Wait,
     _pulse: LocalRegion,
 }
 
 fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> {
     let peer = Peer::remote(&args.addr)?;
-    let staging = peer.register(Memory::anonymous(1024)?, Usage::WRITE_SRC)?;
+    let staging = peer.register(Memory::anonymous(2 * PAGE as usize)?, Usage::WRITE_SRC)?;
     let inbox = peer.register(Memory::anonymous(CHUNK as usize)?, Usage::READ_DST)?;
     let pulse = peer.register(Memory::anonymous(8)?, Usage::WRITE_DST)?;
+    let sq_size = rng.in_range(4..32);
     let cfg = ConnCfg::new()
         .timeout(Duration::from_secs(5))
-        .sq_size(rng.in_range(4..32) as u32)
+        .sq_size(sq_size as u32)
+        .device_workarounds(!args.no_workarounds)
         // 17 to 134 ms: packets that are lost are missed soon. Soft-RoCE takes 7 retries for retries without end.
         .ack_timeout(rng.in_range(12..16) as u8)
         .retry_count(rng.in_range(4..7) as u8)
@@ -135,10 +117,11 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
     conn.wait_established(PATIENCE)?;
     board.beat(args.slot);
     board.add(Count::Connections, 1);
-    let welcome = Welcome::decode(conn.private_data()).ok_or(Error::BadDescriptor {
-        what: "the server's",
-        problem: "its answer is none",
-    })?;
+    let Answer { welcome, pages } =
+        Answer::decode(conn.private_data()).ok_or(Error::BadDescriptor {
+            what: "the server's",
+            problem: "its answer is none",
+        })?;
     conn.apply_peer_cfg(&welcome.cfg);
     Ok(Session {
         tail_word: welcome.log.slice(TAIL_AT..TAIL_AT + 8)?,
@@ -148,12 +131,17 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
         inbox,
         scratch: Vec::new(),
         record: Vec::new(),
-        // Some poll first, some block at once.
-        wait: Wait::new()
-            .polls(*rng.one_of(&[0, 20, 200]))
-            .timeout(PATIENCE),
+        file: log::path(&args.folder, args.slot),
+        pages: Pages::new(&peer, &args.folder, args.slot, pages)?,
+        link: Link {
+            conn,
+            // Some poll first, some block at once.
+            wait: Wait::new()
+                .polls(*rng.one_of(&[0, 20, 200]))
+                .timeout(PATIENCE),
+            sq_size,
+        },
         _pulse: pulse,
-        conn,
         welcome,
     })
 }
@@ -161,6 +149,7 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
 impl Session {
     fn work(&mut self, args: &Args, board: &Board, acks: &Acks, rng: &mut Rng) -> Result<(), End> {
         self.recover(args, board)?;
+        self.pages.recover(&self.link, board, rng)?;
         let rounds = if args.steady {
             u64::MAX
         } else {
@@ -172,9 +161,11 @@ impl Session {
                     return self.leave();
                 }
                 board.beat(args.slot);
-                self.append(board, acks, rng.percent(25))?;
+                self.append(board, acks, rng)?;
             }
             self.read_back(board, rng)?;
+            board.beat(args.slot);
+            self.pages.work(&self.link, board, rng)?;
             if rng.percent(20) {
                 sleep(rng.millis(1..300));
             }
@@ -209,8 +200,19 @@ impl Session {
         }
         // What lies beyond was not read: zeros stand for it.
         bytes.resize(self.welcome.log.len() as usize, 0);
-        let contents = format::validate(&bytes)
-            .map_err(|damage| End::wrong(format!("log {} as read: {damage}", args.slot)))?;
+        let contents = match format::validate(&bytes) {
+            Ok(contents) => contents,
+            Err(damage) => {
+                let mut words = format!("log {} as read: {damage}", args.slot);
+                if let Some(differing) = log::first_differing(id, &bytes, self.welcome.next) {
+                    words += &format!(
+                        "\n{}",
+                        self.differs(board, differing.sequence, differing.at, differing.found)
+                    );
+                }
+                return Err(End::wrong(words));
+            }
+        };
         let expected = (self.welcome.next, self.welcome.tail, id);
         let found = (contents.records, contents.tail, contents.header.id);
         if found != expected {
@@ -221,9 +223,11 @@ impl Session {
         }
         for sequence in 0..contents.records {
             log::record(id, sequence, &mut self.scratch, &mut self.record);
-            let at = self.tail as usize;
-            if !bytes[at..].starts_with(&self.record) {
-                return Err(self.differs(sequence));
+            let end = self.tail as usize + self.record.len();
+            let found = bytes.get(self.tail as usize..end).unwrap_or_default();
+            if found != self.record {
+                let words = self.differs(board, sequence, self.tail, found.to_vec());
+                return Err(End::wrong(words));
             }
             self.offsets.push(self.tail);
             self.tail += self.record.len() as u64;
@@ -233,15 +237,25 @@ impl Session {
         Ok(())
     }
 
-    fn differs(&self, sequence: u64) -> End {
-        End::wrong(format!(
-            "record {sequence} of log {:#x} is not what was written",
-            self.welcome.id
-        ))
+    /// What is said of a record that is not what was written: with what a second read gives, and
+    /// what the server's file holds.
+    fn differs(&mut self, board: &Board, sequence: u64, at: u64, found: Vec<u8>) -> String {
+        let id = self.welcome.id;
+        log::record(id, sequence, &mut self.scratch, &mut self.record);
+        let again = self.read(board, at, self.record.len() as u64);
+        Difference::new(
+            format!("record {sequence} of log {id:#x}"),
+            at,
+            &self.record,
+        )
+        .found::<End>("read", Ok(found))
+        .found("read again", again)
+        .and_in_file(&self.file)
+        .to_string()
     }
 
     /// Appends a record. When this returns it is committed.
-    fn append(&mut self, board: &Board, acks: &Acks, one_by_one: bool) -> Result<(), End> {
+    fn append(&mut self, board: &Board, acks: &Acks, rng: &mut Rng) -> Result<(), End> {
         let sequence = self.offsets.len() as u64;
         log::record(
             self.welcome.id,
@@ -252,26 +266,28 @@ impl Session {
         let len = self.record.len() as u64;
         let end = self.tail + len;
         let slot = self.welcome.log.slice(self.tail..end)?;
-        self.staging.write_at(0, &self.record)?;
-        let src = self.staging.slice(..len)?;
+        // It crosses the end of a page.
+        let from = PAGE - rng.in_range(1..len);
+        self.staging.write_at(from, &self.record)?;
+        let src = self.staging.slice(from..from + len)?;
         let tail = end.to_le_bytes();
         let kind = FlushKind::Visibility;
-        if one_by_one {
-            self.conn.write(&src, &slot, Signal::OnError(0))?;
-            self.conn.flush(&slot, kind, Signal::Always(1))?;
-            self.completion(board, 1)?;
-            self.conn
-                .atomic_write(&self.tail_word, tail, Signal::OnError(2))?;
-            self.conn.flush(&self.tail_word, kind, Signal::Always(3))?;
+        let conn = &self.link.conn;
+        if rng.percent(25) {
+            conn.write(&src, &slot, Signal::OnError(0))?;
+            conn.flush(&slot, kind, Signal::Always(1))?;
+            self.link.completion(board, 1)?;
+            conn.atomic_write(&self.tail_word, tail, Signal::OnError(2))?;
+            conn.flush(&self.tail_word, kind, Signal::Always(3))?;
         } else {
-            let mut batch = self.conn.batch();
+            let mut batch = conn.batch();
             batch.write(&src, &slot, Signal::OnError(0))?;
             batch.flush(&slot, kind, Signal::OnError(1))?;
             batch.atomic_write(&self.tail_word, tail, Signal::OnError(2))?;
             batch.flush(&self.tail_word, kind, Signal::Always(3))?;
             batch.submit()?;
         }
-        self.completion(board, 3)?;
+        self.link.completion(board, 3)?;
         self.offsets.push(self.tail);
         self.tail = end;
         acks.set(sequence + 1).map_err(End::Wrong)?;
@@ -300,43 +316,16 @@ impl Session {
             );
             let found = self.read(board, at, self.record.len() as u64)?;
             if found != self.record {
-                return Err(self.differs(sequence));
+                return Err(End::wrong(self.differs(board, sequence, at, found)));
             }
             board.add(Count::ReadBack, 1);
         }
         Ok(())
     }
 
-    fn read(&mut self, board: &Board, at: u64, len: u64) -> Result<Vec<u8>, End> {
+    fn read(&self, board: &Board, at: u64, len: u64) -> Result<Vec<u8>, End> {
         let src = self.welcome.log.slice(at..at + len)?;
-        self.conn
-            .read(&self.inbox.slice(..len)?, &src, Signal::Always(4))?;
-        self.completion(board, 4)?;
-        board.add(Count::Operations, 1);
-        let mut bytes = vec![0; len as usize];
-        self.inbox.read_at(0, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Waits for the completion with this number.
-    fn completion(&mut self, board: &Board, number: u64) -> Result<(), End> {
-        let mut buf = [Completion::default()];
-        let taken = self.conn.cq().take(&mut buf, self.wait)?;
-        let Some(wc) = taken.first() else {
-            board.add(Count::NothingCame, 1);
-            return Err(End::Broken);
-        };
-        if let Err(status) = wc.ok() {
-            board.completion(status);
-            return Err(End::Broken);
-        }
-        if wc.wr_id() != number {
-            return Err(End::wrong(format!(
-                "completion {} where {number} was to come",
-                wc.wr_id()
-            )));
-        }
-        Ok(())
+        Ok(self.link.read(board, &self.inbox, &[(src, 0)])?.concat())
     }
 
     /// Stays connected and does nothing. The server has to see to it that this ends.
@@ -346,7 +335,10 @@ impl Session {
         let until = Instant::now() + rng.millis(1000..25_000);
         while Instant::now() < until && board.mode() == Mode::Run {
             board.beat(args.slot);
-            let event = self.conn.next_event_timeout(Duration::from_millis(500))?;
+            let event = self
+                .link
+                .conn
+                .next_event_timeout(Duration::from_millis(500))?;
             if event.is_some_and(|event| event.kind() == ConnEventKind::Closed) {
                 return Ok(());
             }
@@ -356,8 +348,8 @@ impl Session {
 
     /// Ends the session in good order; how long the other side takes to answer is its business.
     fn leave(&mut self) -> Result<(), End> {
-        self.conn.disconnect()?;
-        self.conn.next_event_timeout(Duration::from_secs(2))?;
+        self.link.conn.disconnect()?;
+        self.link.conn.next_event_timeout(Duration::from_secs(2))?;
         Ok(())
     }
 }

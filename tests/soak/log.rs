@@ -6,15 +6,16 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use rpma::{Descriptor, Memory};
+use rpma::{Descriptor, Memory, RemoteRegion};
 
 use crate::{
     Outcome,
-    format::{self, Contents},
+    differs::Difference,
+    format::{self, Contents, Header},
     hello,
 };
 
-/// The bytes of a log: some 500 records.
+/// The bytes of a log: some 900 records.
 pub const CAPACITY: u64 = 128 << 10;
 
 /// A client finds at least this much room; else the server makes the log anew first.
@@ -70,7 +71,55 @@ pub fn accept(slot: u64, contents: &Contents, acknowledged: u64) -> Outcome {
     Ok(())
 }
 
-/// The payload of this record of this log: of a length of its own, and other bytes in each.
+/// A record that is not what was written.
+pub struct Differing {
+    pub sequence: u64,
+    pub at: u64,
+    pub written: Vec<u8>,
+    pub found: Vec<u8>,
+}
+
+/// The first of so many records that is not what was written.
+pub fn first_differing(id: u64, log: &[u8], records: u64) -> Option<Differing> {
+    let (mut scratch, mut written) = (Vec::new(), Vec::new());
+    let mut at = format::RECORDS_AT as usize;
+    for sequence in 0..records {
+        record(id, sequence, &mut scratch, &mut written);
+        let end = at + written.len();
+        let found = log.get(at..end.min(log.len())).unwrap_or_default();
+        if found != written {
+            return Some(Differing {
+                sequence,
+                at: at as u64,
+                found: found.to_vec(),
+                written,
+            });
+        }
+        at = end;
+    }
+    None
+}
+
+/// What is different in a damaged log as the server sees it; empty if only the header or the tail
+/// is.
+pub fn damage(slot: u64, memory: &Memory, acknowledged: u64) -> Outcome<String> {
+    let mut log = vec![0; memory.len()];
+    memory.read_at(0, &mut log)?;
+    let differing = Header::decode(&log)
+        .ok()
+        .and_then(|header| first_differing(header.id, &log, acknowledged));
+    Ok(differing.map_or_else(String::new, |d| {
+        let what = format!("record {} of log {slot}", d.sequence);
+        let difference = Difference::new(what, d.at, &d.written);
+        format!(
+            "\n{}",
+            difference.found::<String>("the server's memory", Ok(d.found))
+        )
+    }))
+}
+
+/// The payload of this record of this log: of a length of its own, and other bytes in each. Every
+/// other record is as short as can be, which some devices treat in a way of their own.
 pub fn payload(id: u64, sequence: u64, payload: &mut Vec<u8>) {
     let mut state = (id ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
     let mut next = || {
@@ -79,7 +128,11 @@ pub fn payload(id: u64, sequence: u64, payload: &mut Vec<u8>) {
         state ^= state << 17;
         state
     };
-    let lengths: RangeInclusive<u64> = 1..=480;
+    let lengths: RangeInclusive<u64> = match next() % 2 {
+        // 24 and 32 bytes with the record's header.
+        0 => 1..=16,
+        _ => 1..=480,
+    };
     let len = lengths.start() + next() % lengths.end();
     payload.clear();
     while (payload.len() as u64) < len {
@@ -118,10 +171,32 @@ impl Request {
     }
 }
 
+/// The server's answer: the log, and the area beside it.
+pub struct Answer {
+    pub welcome: hello::Welcome,
+    pub pages: RemoteRegion,
+}
+
+impl Answer {
+    pub fn encode(welcome: &[u8], pages: &Descriptor) -> Vec<u8> {
+        [pages.as_bytes(), welcome].concat()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Answer> {
+        let (pages, welcome) = bytes.split_at_checked(Descriptor::LEN)?;
+        Some(Answer {
+            welcome: hello::Welcome::decode(welcome)?,
+            pages: RemoteRegion::from_descriptor(pages).ok()?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Beyond, Header};
+    use crate::format::Beyond;
+
+    const RECORDS_AT: usize = format::RECORDS_AT as usize;
 
     fn contents(records: u64) -> Contents {
         Contents {
@@ -157,6 +232,27 @@ mod tests {
             lengths.insert(one.len());
         }
         assert!(lengths.len() > 30);
+    }
+
+    #[test]
+    fn the_first_record_that_differs_is_found() {
+        let (mut scratch, mut one) = (vec![], vec![]);
+        let mut log = vec![0; RECORDS_AT];
+        for sequence in 0..10 {
+            record(7, sequence, &mut scratch, &mut one);
+            log.extend_from_slice(&one);
+        }
+        let end = log.len();
+        log.resize(end + 100, 0);
+        assert!(first_differing(7, &log, 10).is_none());
+        let next = first_differing(7, &log, 11).unwrap();
+        assert_eq!((next.sequence, next.at), (10, end as u64));
+        let last = end - one.len();
+        log[last + 5] ^= 1;
+        let differing = first_differing(7, &log, 10).unwrap();
+        assert_eq!((differing.sequence, differing.at), (9, last as u64));
+        assert_eq!(differing.written, one);
+        assert_eq!(differing.found, log[last..end]);
     }
 
     #[test]

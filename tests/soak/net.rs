@@ -114,13 +114,15 @@ pub enum Kind {
     CutOneWay,
 }
 
+/// The name of a phase in which nothing happens to packets.
+pub const CALM_PHASE: &str = "calm";
 const CALM: &str = "limit 10000";
 const CUT: &str = "limit 10000 loss 100%";
 
 impl Phase {
     pub fn calm() -> Phase {
         Phase {
-            name: "calm".into(),
+            name: CALM_PHASE.into(),
             kind: Kind::Weather,
             lasts: Duration::from_secs(5),
             to_clients: CALM.into(),

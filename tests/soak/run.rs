@@ -10,20 +10,21 @@ use std::{
 use crate::{
     Outcome,
     board::{Board, Count, Mode},
-    format,
-    log::{self, Acks},
     net::{self, Kind, Phase},
     processes::{Process, Starter},
     report,
     rng::Rng,
     sample::{self, Sample},
-    say, server, store,
+    say, server, store, verdict,
 };
 
 /// The longest that a process may give no sign of life: a handshake with nobody and a wait for a completion are the longest steps.
 const WATCHDOG: Duration = Duration::from_secs(90);
 /// How long a client that is cut off for good may hold anything of the server's, besides the time that it may be silent.
 const FREED_WITHIN: Duration = Duration::from_secs(45);
+/// How long a calm lasts at most, besides its time, until a record is acknowledged. The waits that
+/// a cut leaves are shorter.
+const CALM: Duration = Duration::from_secs(90);
 /// For everything to come to rest.
 const REST: Duration = Duration::from_secs(90);
 const PORT: &str = "7471";
@@ -61,6 +62,8 @@ enum Plant {
     Corruption,
     /// A record is taken for acknowledged that is not there
     Loss,
+    /// On siw: the clients do nothing against its fault
+    Fault,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -98,6 +101,8 @@ struct Soak<'a> {
     next_phase: Instant,
     next_word: Instant,
     phase: String,
+    /// The records acknowledged when the phase began.
+    acknowledged: u64,
 }
 
 /// The client that will be cut off for good.
@@ -141,6 +146,7 @@ impl<'a> Soak<'a> {
             next_phase: now,
             next_word: now,
             phase: String::new(),
+            acknowledged: 0,
         };
         soak.wait_for("the server to listen", REST, |soak| {
             Ok(soak.folder.join("listening").exists())
@@ -153,18 +159,22 @@ impl<'a> Soak<'a> {
         let warm_up = whole / 4;
         self.go(warm_up)?;
         let before = self.rest()?;
-        self.plant_corruption()?;
+        if self.args.plant.contains(&Plant::Corruption) {
+            verdict::plant_corruption(&self.folder, self.slots())?;
+        }
         self.go(whole - warm_up)?;
         let after = self.rest()?;
         let took = self.begin.elapsed();
-        self.plant_loss()?;
-        let mut problems = self.check_logs()?;
+        if self.args.plant.contains(&Plant::Loss) {
+            verdict::plant_loss(&self.folder)?;
+        }
+        let mut problems = verdict::check(&self.folder, self.slots())?;
         self.board.set_mode(Mode::Quit);
         self.server.wait(REST)?;
         let left = sample::resources()?;
         let head = [
             ("device", self.args.dev.clone()),
-            ("kernel", kernel()),
+            ("kernel", verdict::kernel()),
             ("seed", self.seed.to_string()),
             ("seconds", took.as_secs().to_string()),
         ];
@@ -189,7 +199,11 @@ impl<'a> Soak<'a> {
                 problems.push(format!("LEAK: {name} {n} when the server had ended"));
             }
         }
-        problems.extend(self.never_happened());
+        problems.extend(verdict::never_happened(
+            &self.board,
+            self.args.minutes,
+            self.stalled,
+        ));
         if !problems.is_empty() {
             return Err(problems.join("; ").into());
         }
@@ -197,31 +211,6 @@ impl<'a> Soak<'a> {
             "soak: every acknowledged record is there, whole and in sequence; nothing was left: all is well",
         );
         Ok(())
-    }
-
-    /// A run in which nothing happened shows nothing.
-    fn never_happened(&self) -> Option<String> {
-        let mut must = vec![Count::Acknowledged, Count::Connections, Count::ReadBack];
-        if self.args.minutes >= 2.0 {
-            must.extend([
-                Count::Recovered,
-                Count::Kills,
-                Count::Floods,
-                Count::Rejected,
-                Count::FencedSilent,
-                Count::Broken,
-                Count::CutForGood,
-            ]);
-        }
-        must.retain(|count| self.board.get(*count) == 0);
-        if !must.is_empty() && self.stalled > Duration::from_secs(20) {
-            say(format_args!(
-                "note: never seen: {must:?}; but the machine stood still for {:?}",
-                self.stalled
-            ));
-            return None;
-        }
-        (!must.is_empty()).then(|| format!("never seen: {must:?}"))
     }
 
     /// Lets everything happen, for so long.
@@ -238,7 +227,40 @@ impl<'a> Soak<'a> {
             self.step()?;
             sleep(Duration::from_millis(50));
         }
+        // However bad the network was: now it is well again, and so must be everybody.
+        self.begin(Phase::calm())?;
+        while !self.progressed()? {
+            self.step()?;
+            sleep(Duration::from_millis(50));
+        }
         Ok(())
+    }
+
+    fn begin(&mut self, phase: Phase) -> Outcome {
+        phase.begin()?;
+        self.board.add(Count::Phases, 1);
+        match phase.kind {
+            Kind::Weather => {}
+            Kind::CutBoth => self.board.add(Count::CutBoth, 1),
+            Kind::CutOneWay => self.board.add(Count::CutOneWay, 1),
+        }
+        self.next_phase = Instant::now() + phase.lasts;
+        self.phase = phase.name;
+        self.acknowledged = self.board.get(Count::Acknowledged);
+        Ok(())
+    }
+
+    /// Was a record acknowledged in this phase, if it is a calm one? A server that is deaf shows by
+    /// nothing else.
+    fn progressed(&self) -> Outcome<bool> {
+        if self.phase != net::CALM_PHASE || self.board.get(Count::Acknowledged) > self.acknowledged
+        {
+            return Ok(true);
+        }
+        match self.next_phase.elapsed() > CALM {
+            true => Err(format!("no record was acknowledged in {CALM:?} of a calm network").into()),
+            false => Ok(false),
+        }
     }
 
     fn step(&mut self) -> Outcome {
@@ -250,20 +272,12 @@ impl<'a> Soak<'a> {
                 self.clients[slot] = Some(self.client(net::CLIENTS, slot as u64, false)?);
             }
         }
-        if now >= self.next_phase {
+        if now >= self.next_phase && self.progressed()? {
             let phase = match self.phase.is_empty() {
                 true => Phase::calm(),
                 false => Phase::random(&mut self.rng),
             };
-            phase.begin()?;
-            self.board.add(Count::Phases, 1);
-            match phase.kind {
-                Kind::Weather => {}
-                Kind::CutBoth => self.board.add(Count::CutBoth, 1),
-                Kind::CutOneWay => self.board.add(Count::CutOneWay, 1),
-            }
-            self.phase = phase.name;
-            self.next_phase = now + phase.lasts;
+            self.begin(phase)?;
         }
         if now >= self.next_kill {
             let victim = self.rng.in_range(0..self.clients.len() as u64) as usize;
@@ -304,12 +318,13 @@ impl<'a> Soak<'a> {
         }
         self.board
             .raise(Count::LongestStall, gap.as_millis() as u64);
-        for who in (0..self.lonely_slot() + 2).chain([server::BEAT]) {
+        for who in (0..self.slots()).chain([server::BEAT]) {
             self.board.start_beat(who);
         }
         if let Lonely::CutOff(_, since) = &mut self.lonely {
             *since += gap;
         }
+        self.next_phase += gap;
     }
 
     /// Has anybody failed, or does anybody hang?
@@ -344,6 +359,11 @@ impl<'a> Soak<'a> {
 
     fn lonely_slot(&self) -> u64 {
         self.args.clients
+    }
+
+    /// One log for each client, one for the lonely one, one for floods.
+    fn slots(&self) -> u64 {
+        self.args.clients + 2
     }
 
     /// Starts the lonely client, cuts it off for good once it has worked for some time, sees that the server holds nothing of it soon.
@@ -386,6 +406,9 @@ impl<'a> Soak<'a> {
         if steady {
             args.push("--steady".into());
         }
+        if self.args.plant.contains(&Plant::Fault) {
+            args.push("--no-workarounds".into());
+        }
         self.board.start_beat(slot);
         self.starter.start(host, "client", slot, &args)
     }
@@ -427,7 +450,7 @@ impl<'a> Soak<'a> {
         self.wait_for("all clients to end", REST, |soak| {
             Ok(soak.clients.iter().all(Option::is_none) && soak.flood.is_none())
         })?;
-        let slots = self.lonely_slot() + 2;
+        let slots = self.slots();
         self.wait_for("the server to let go", REST, |soak| {
             Ok((0..slots).all(|slot| !soak.board.is_live(slot)))
         })?;
@@ -472,50 +495,4 @@ impl<'a> Soak<'a> {
         }
         Ok(())
     }
-
-    /// Nobody writes now: what is in the files is what there is. Gives what is wrong with them.
-    fn check_logs(&self) -> Outcome<Vec<String>> {
-        let mut problems = Vec::new();
-        for slot in 0..self.lonely_slot() + 2 {
-            let memory = store::open_read_only(&log::path(&self.folder, slot))?;
-            let acknowledged = Acks::open(&self.folder, slot)?.get()?;
-            let found = store::contents(&memory)?
-                .map_err(|damage| format!("DAMAGED: log {slot}: {damage}").into())
-                .and_then(|contents| log::accept(slot, &contents, acknowledged));
-            problems.extend(found.err().map(|problem| problem.to_string()));
-        }
-        Ok(problems)
-    }
-
-    /// A byte of a committed record changes.
-    fn plant_corruption(&self) -> Outcome {
-        if !self.args.plant.contains(&Plant::Corruption) {
-            return Ok(());
-        }
-        for slot in 0..=self.lonely_slot() {
-            let log = rpma::Memory::map_file(log::path(&self.folder, slot))?;
-            if store::contents(&log)??.records > 0 {
-                let at = format::RECORDS_AT + format::RECORD_HEADER as u64;
-                let mut byte = [0];
-                log.read_at(at, &mut byte)?;
-                log.write_at(at, &[byte[0] ^ 1])?;
-                return Ok(());
-            }
-        }
-        Err("no record to corrupt".into())
-    }
-
-    /// One record more is taken for acknowledged than any log can have.
-    fn plant_loss(&self) -> Outcome {
-        if self.args.plant.contains(&Plant::Loss) {
-            let acks = Acks::open(&self.folder, 0)?;
-            acks.set(acks.get()? + 2)?;
-        }
-        Ok(())
-    }
-}
-
-fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .map_or_else(|_| "unknown".into(), |release| release.trim().into())
 }

@@ -25,7 +25,8 @@ use crate::{
     board::{Board, Count, Mode},
     format::{Contents, TAIL_AT},
     hello::Welcome,
-    log::{self, Acks, Request},
+    log::{self, Acks, Answer, Request},
+    pages::{self, Journal},
     store,
 };
 
@@ -90,7 +91,9 @@ struct Slot {
     state: State,
     contents: Contents,
     acks: Acks,
+    journal: Journal,
     path: PathBuf,
+    pages: PathBuf,
 }
 
 enum State {
@@ -103,6 +106,7 @@ enum State {
 struct Client {
     conn: Connection,
     region: LocalRegion,
+    pages: LocalRegion,
     /// No bytes of the client's memory: writing them asks whether its device is there.
     pulse: RemoteSlice,
     established: bool,
@@ -117,11 +121,15 @@ impl Slot {
     fn create(args: &Args, slot: u64) -> Outcome<Slot> {
         let path = log::path(&args.folder, slot);
         let (memory, contents) = store::open(&path, log::CAPACITY, true)?;
+        let pages = pages::path(&args.folder, slot);
+        Memory::create_file(&pages, pages::AREA)?;
         Ok(Slot {
             state: State::Idle(memory),
             contents,
             acks: Acks::create(&args.folder, slot)?,
+            journal: Journal::create(&args.folder, slot)?,
             path,
+            pages,
         })
     }
 }
@@ -200,6 +208,8 @@ impl Server {
             _ => return Err(format!("log {slot} is not idle").into()),
         };
         let usage = Usage::WRITE_DST | Usage::READ_SRC | Usage::FLUSH_VISIBILITY;
+        let pages = Memory::map_file(&place.pages)?;
+        let pages = self.peer.register(pages, usage)?;
         let region = match self.peer.try_register(memory, usage) {
             Ok(region) => region,
             Err((memory, err)) => {
@@ -218,7 +228,8 @@ impl Server {
         let pulse = asked.hello.pulse.slice(..0)?;
         let cfg = PeerCfg::new();
         let welcome = Welcome::encode(cfg, &region.descriptor(), header.id, tail, records);
-        let conn = match request.connect(Some(&welcome)) {
+        let answer = Answer::encode(&welcome, &pages.descriptor());
+        let conn = match request.connect(Some(&answer)) {
             Ok(conn) => conn,
             Err(err) => {
                 // The peer may be gone already.
@@ -231,6 +242,7 @@ impl Server {
         place.state = State::Written(Box::new(Client {
             conn,
             region,
+            pages,
             pulse,
             established: false,
             since: now,
@@ -254,7 +266,12 @@ impl Server {
                 return Ok(());
             }
         };
-        let Client { conn, region, .. } = client;
+        let Client {
+            conn,
+            region,
+            pages,
+            ..
+        } = client;
         if self.leak {
             let memory = Memory::anonymous(4096)?;
             std::mem::forget(self.peer.register(memory, Usage::WRITE_DST)?);
@@ -263,10 +280,18 @@ impl Server {
             self.board.reason(&err);
         }
         let memory = region.close().map_err(|(_, err)| err)?;
+        let pages = pages.close().map_err(|(_, err)| err)?;
         let before = place.contents.records;
         // A damaged log, or a record that is not there, ends the server, and with it the run.
-        place.contents = store::contents(&memory)?
-            .map_err(|damage| format!("DAMAGED: log {slot} ({reason}): {damage}"))?;
+        place.contents = match store::contents(&memory)? {
+            Ok(contents) => contents,
+            Err(damage) => {
+                let bytes = log::damage(slot as u64, &memory, place.acks.get()?)?;
+                let words = format!("DAMAGED: log {slot} ({reason}): {damage}{bytes}");
+                return Err(words.into());
+            }
+        };
+        pages::check(slot as u64, &pages, &place.journal)?;
         self.board.add(Count::Validations, 1);
         if place.contents.records < before {
             return Err(format!("DAMAGED: the tail of log {slot} went back").into());
@@ -333,7 +358,7 @@ impl Client {
                 // How long the device asks is bounded; where it is not, silence ends it.
                 if let Some(wc) = self.conn.cq().poll_one()? {
                     board.completion(wc.status());
-                    wc.ok().map_err(|status| status.to_string())?;
+                    wc.ok()?;
                     self.asked = None;
                 }
             }

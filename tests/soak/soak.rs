@@ -13,14 +13,17 @@
 
 mod board;
 mod client;
+mod differs;
 mod flood;
 #[allow(dead_code)]
 #[path = "../../examples/remote_log/format.rs"]
 mod format;
 #[path = "../../examples/remote_log/hello.rs"]
 mod hello;
+mod link;
 mod log;
 mod net;
+mod pages;
 mod processes;
 mod report;
 mod rng;
@@ -29,6 +32,7 @@ mod sample;
 mod server;
 #[path = "../../examples/remote_log/store.rs"]
 mod store;
+mod verdict;
 
 use std::{
     error::Error,

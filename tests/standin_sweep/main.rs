@@ -3,8 +3,10 @@
 //!
 //! After each failure: the error names the call that failed (or the call is one whose failure is made up for); nothing panicked, nothing
 //! hung; no object, fd, mapping or byte of heap is left; the device saw no illegal use; and the same peer does the whole scenario again.
+//! All of this with a logger that panics at every error.
 
 mod imports;
+mod logger;
 mod outcome;
 mod scenarios;
 mod snapshot;
@@ -331,6 +333,7 @@ fn every_call_can_fail() {
     // The stand-in's threads come and go: arenas of theirs would look like mappings that are left.
     // SAFETY: a number.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    logger::install();
     let only = std::env::var("RPMA_SWEEP_ONLY").unwrap_or_default();
     // All errnos for each call, or two, of which one changes from call to call.
     let full = std::env::var_os("RPMA_SWEEP_FULL").is_some();
@@ -372,8 +375,10 @@ fn every_call_can_fail() {
         PERSONALITIES.len(),
         sweep.problems.len()
     );
+    println!("the logger panicked {} times", logger::panics());
     assert_eq!(sweep.problems.len(), 0);
     if only.is_empty() {
+        assert!(logger::panics() > 0);
         assert_eq!(
             missing,
             Vec::<String>::new(),

@@ -209,6 +209,7 @@ system_calls! {
     fn statx(fd: c_int, path: *const c_char, flags: c_int, mask: u32, buf: *mut c_void) -> c_int; "fstat", errno => fail(errno, -1);
     fn fstatfs64(fd: c_int, buf: *mut c_void) -> c_int; "fstatfs", errno => fail(errno, -1);
     fn fsync(fd: c_int) -> c_int; "fsync", errno => fail(errno, -1);
+    fn fallocate(fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int; "fallocate", errno => fail(errno, -1);
     // It gives the errno.
     fn posix_fallocate(fd: c_int, offset: off_t, len: off_t) -> c_int; "posix_fallocate", errno => errno;
     // It has numbers of its own.

@@ -239,10 +239,15 @@ impl Own<'_> {
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
+        let alias = self.handle;
         // SAFETY: the handle is null or alive, and of the kind that the function deletes.
         let code = unsafe { (self.delete)(&mut self.handle) };
         self.run.note("delete", code);
         if !self.handle.is_null() {
+            if self.handle != alias {
+                self.run
+                    .problem("a failed delete moved the handle".to_owned());
+            }
             // A region that the device keeps. It will let go of it now.
             // SAFETY: as above.
             let again = unsafe { (self.delete)(&mut self.handle) };

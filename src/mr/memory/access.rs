@@ -62,6 +62,18 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies the bytes of `range` out; a concurrent write does to them what it does to those of [`read_at`](Self::read_at).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`] when the range does not lie inside.
+    pub fn read_vec(&self, range: impl RangeBounds<u64>) -> Result<Vec<u8>> {
+        let (start, len) = range::resolve("range", range, self.len as u64)?;
+        let mut bytes = vec![0; len as usize];
+        self.read_at(start, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Copies all of `buf` in, from `offset` on.
     ///
     /// Each aligned 8-byte word is written at once, the whole is not: a device or another thread that reads meanwhile may find some words
@@ -207,7 +219,10 @@ impl Memory {
     /// # Safety
     ///
     /// As long as the slice lives, nobody writes to these bytes: neither this program, nor a device on its behalf (a posted read or
-    /// receive), nor a peer that has the region's descriptor, nor another process that has mapped the file.
+    /// receive), nor another process that has mapped the file, nor a peer. What keeps peers out is the registration, not who was given the
+    /// descriptor: descriptors can be guessed and forged, by safe code of this program, too. So as long as the memory is registered with
+    /// [`WRITE_DST`](crate::Usage::WRITE_DST) or [`ATOMIC`](crate::Usage::ATOMIC), or on iWARP with
+    /// [`READ_DST`](crate::Usage::READ_DST), whatever connects to the region's [`Peer`](crate::Peer) counts as writing there.
     pub unsafe fn as_slice(&self, range: impl RangeBounds<u64>) -> Result<&[u8]> {
         let (start, len) = range::resolve("range", range, self.len as u64)?;
         // SAFETY: inside, just checked, and initialised; that nobody writes is the caller's word.
@@ -223,7 +238,9 @@ impl Memory {
     /// # Safety
     ///
     /// As long as the slice lives, nobody else reads or writes these bytes: neither this program, nor a device on its behalf (a posted
-    /// operation of any kind), nor a peer that has the region's descriptor, nor another process that has mapped the file.
+    /// operation of any kind), nor another process that has mapped the file, nor a peer. As for [`as_slice`](Self::as_slice), the
+    /// registration says what a peer can do: beside the rights named there, [`READ_SRC`](crate::Usage::READ_SRC) and the two for flushing let
+    /// peers read.
     #[allow(
         clippy::mut_from_ref,
         reason = "the caller vouches for being alone on these bytes, not on all"
@@ -300,8 +317,7 @@ impl LocalRegion {
     ///
     /// # Safety
     ///
-    /// As long as the slice lives, nobody writes to these bytes: neither this program, nor a device on its behalf (a posted read or
-    /// receive), nor a peer that has the region's descriptor, nor another process that has mapped the file.
+    /// As for [`Memory::as_slice`].
     pub unsafe fn as_slice(&self, range: impl RangeBounds<u64>) -> Result<&[u8]> {
         // SAFETY: handed on to the caller.
         unsafe { self.memory().as_slice(range) }
@@ -315,8 +331,7 @@ impl LocalRegion {
     ///
     /// # Safety
     ///
-    /// As long as the slice lives, nobody else reads or writes these bytes: neither this program, nor a device on its behalf (a posted
-    /// operation of any kind), nor a peer that has the region's descriptor, nor another process that has mapped the file.
+    /// As for [`Memory::as_mut_slice`].
     #[allow(
         clippy::mut_from_ref,
         reason = "the caller vouches for being alone on these bytes, not on all"

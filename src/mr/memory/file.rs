@@ -12,7 +12,8 @@ use std::{
 };
 
 use nix::{
-    fcntl::posix_fallocate,
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate, posix_fallocate},
     libc::off_t,
     sys::{
         stat::{major, minor},
@@ -26,7 +27,9 @@ use super::{
     persist::Medium,
 };
 use crate::{
+    Call,
     error::{Error, Result},
+    log_limit::log_error,
     mr::range,
 };
 
@@ -38,6 +41,9 @@ impl Memory {
     /// files the page cache is mapped, whose content reaches the file by [`flush_to_media`](Self::flush_to_media), or when the kernel
     /// thinks fit.
     ///
+    /// Holes of the file are filled (fallocate(2)), as far as the file system can: on a full one, writing to a hole raises SIGBUS. A file
+    /// system that copies on write can fail so later, too.
+    ///
     /// The file must keep its length as long as it is mapped. When somebody shortens it, the next access beyond its new end raises
     /// SIGBUS, whose default is to end the process: that cannot be helped from here.
     ///
@@ -46,7 +52,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Provider`] with what open(2), stat(2) or mmap(2) said; [`Error::InvalidArgument`] for an empty file and for what is neither
+    /// [`Error::Provider`] with what open(2), stat(2), fallocate(2) or mmap(2) said; [`Error::InvalidArgument`] for an empty file and for what is neither
     /// a file nor a persistent memory device.
     pub fn map_file(path: impl AsRef<Path>) -> Result<Memory> {
         Source::open(path.as_ref(), true)?.map(None)
@@ -93,11 +99,14 @@ impl Memory {
             .create_new(true)
             .mode(0o600)
             .open(path)
-            .map_err(failed("open"))?;
+            .map_err(failed(Call::Open))?;
         let memory = allocate(&file, path, len).and_then(|()| Source::of(file, true)?.map(None));
         if memory.is_err() {
             if let Err(error) = fs::remove_file(path) {
-                log::error!("{} cannot be removed: {error}", path.display());
+                log_error(format_args!(
+                    "{} cannot be removed: {error}",
+                    path.display()
+                ));
             }
         }
         memory
@@ -107,14 +116,14 @@ impl Memory {
 fn allocate(file: &File, path: &Path, len: usize) -> Result<()> {
     let size = off_t::try_from(len).map_err(|_| Error::invalid("len", "longer than a file"))?;
     posix_fallocate(file.as_fd(), 0, size)
-        .map_err(|errno| Error::provider("posix_fallocate", errno as i32))?;
-    file.sync_all().map_err(failed("fsync"))?;
+        .map_err(|errno| Error::provider(Call::PosixFallocate, errno as i32))?;
+    file.sync_all().map_err(failed(Call::Fsync))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = File::open(folder).map_err(failed("open"))?;
-    folder.sync_all().map_err(failed("fsync"))
+    let folder = File::open(folder).map_err(failed(Call::Open))?;
+    folder.sync_all().map_err(failed(Call::Fsync))
 }
 
 /// What can be mapped, and by which rules.
@@ -133,12 +142,12 @@ impl Source {
             .read(true)
             .write(writable)
             .open(path)
-            .map_err(failed("open"))?;
+            .map_err(failed(Call::Open))?;
         Source::of(file, writable)
     }
 
     fn of(file: File, writable: bool) -> Result<Source> {
-        let metadata = file.metadata().map_err(failed("fstat"))?;
+        let metadata = file.metadata().map_err(failed(Call::Fstat))?;
         if metadata.is_file() {
             let unit = file_unit(&file)?;
             return Ok(Source {
@@ -178,6 +187,9 @@ impl Source {
         let (offset, len) = part.map_or_else(whole, Ok)?;
         range::check("len", offset, len as u64, self.size)?;
 
+        if self.writable && !self.device {
+            fill_holes(&self.file, offset, len)?;
+        }
         let delta = offset % self.unit as u64;
         let start = off_t::try_from(offset - delta)
             .map_err(|_| Error::invalid("offset", "beyond what a file can have"))?;
@@ -197,8 +209,22 @@ impl Source {
     }
 }
 
+/// Allocates the blocks of `len` bytes from `offset` on, which lie inside of the file. What is there stays as it is.
+fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
+    let (Ok(start), Ok(size)) = (off_t::try_from(offset), off_t::try_from(len)) else {
+        return Err(Error::invalid("len", "longer than a file"));
+    };
+    loop {
+        match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, size) {
+            Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(Error::provider(Call::Fallocate, errno as i32)),
+        }
+    }
+}
+
 fn file_unit(file: &File) -> Result<usize> {
-    let statfs = fstatfs(file).map_err(|errno| Error::provider("fstatfs", errno as i32))?;
+    let statfs = fstatfs(file).map_err(|errno| Error::provider(Call::Fstatfs, errno as i32))?;
     let huge = statfs.filesystem_type() == HUGETLBFS_MAGIC;
     // On hugetlbfs the block is the huge page.
     let block = usize::try_from(statfs.block_size()).ok();
@@ -233,6 +259,6 @@ fn not_mappable() -> Error {
     )
 }
 
-fn failed(call: &'static str) -> impl Fn(io::Error) -> Error {
+fn failed(call: Call) -> impl Fn(io::Error) -> Error {
     move |source| Error::Provider { call, source }
 }

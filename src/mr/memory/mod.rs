@@ -21,7 +21,7 @@ mod persist;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, ptr::NonNull};
+use std::{any::Any, fmt, ptr::NonNull};
 
 pub use mapping::HugePage;
 pub use owner::StableBytes;
@@ -65,7 +65,8 @@ enum Backing {
         #[allow(dead_code, reason = "held to be dropped")] Mapping,
         Medium,
     ),
-    Owned(#[allow(dead_code, reason = "held to be dropped")] Box<dyn StableBytes>),
+    /// The owner, which is a `StableBytes`.
+    Owned(Box<dyn Any + Send>),
 }
 
 // SAFETY: the bytes are owned, or vouched for by the caller of `from_raw_parts`; owners are Send (`StableBytes` asks for it), and unmapping
@@ -176,12 +177,8 @@ impl fmt::Debug for Memory {
             Backing::File(..) => "file",
             Backing::Owned(_) => "owned",
         };
-        f.debug_struct("Memory")
-            .field("ptr", &self.ptr)
-            .field("len", &self.len)
-            .field("writable", &self.writable)
-            .field("backing", &backing)
-            .finish()
+        let (len, access) = (self.len, if self.writable { "" } else { ", read-only" });
+        write!(f, "Memory({:p} + {len:#x}, {backing}{access})", self.ptr)
     }
 }
 

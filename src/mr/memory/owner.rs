@@ -51,18 +51,48 @@ unsafe impl StableBytes for Vec<u8> {
 impl Memory {
     /// Takes over the bytes of any owner that keeps them in place: a `Vec<u8>`, a `Box<[u8]>`, or whatever implements [`StableBytes`].
     ///
-    /// The owner is dropped with the memory. Bytes that start on a page and fill whole pages are the best for a device;
+    /// The owner is dropped with the memory, or taken out again by [`into_owner`](Self::into_owner). Bytes that start on a page and fill whole pages are the best for a device;
     /// [`anonymous`](Self::anonymous) gives such.
+    ///
+    /// In programs that fork, mind Linux before 5.12. Either the next write to a page after the fork moves the parent to a copy, and the
+    /// device keeps the old page; or, where `ibv_fork_init(3)` prevents that, the child does not get the pages, nor what else of the heap
+    /// is on them. Such programs better register memory that has its pages to itself, and leave it alone in the child.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] when the owner has no bytes.
     pub fn from_owner(owner: impl StableBytes) -> Result<Memory> {
         // The owner gets its last place before it is asked for the pointer, so that moving it cannot make the pointer invalid.
-        let mut owner: Box<dyn StableBytes> = Box::new(owner);
+        let mut owner = Box::new(owner);
         let len = owner.byte_len();
         let ptr = NonNull::new(owner.as_mut_ptr())
             .ok_or_else(|| Error::invalid("owner", "its bytes are at address 0"))?;
         Memory::new(ptr, len, true, Backing::Owned(owner))
+    }
+
+    /// The owner that the memory was [made from](Self::from_owner), with its bytes: nothing is copied. A region gives its memory back by
+    /// [`LocalRegion::close`](crate::LocalRegion::close).
+    ///
+    /// ```
+    /// use rpma::Memory;
+    ///
+    /// let memory = Memory::from_owner(vec![0; 4])?;
+    /// memory.write_at(0, b"ring")?;
+    /// assert_eq!(memory.into_owner::<Vec<u8>>().unwrap(), b"ring");
+    /// # Ok::<(), rpma::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The memory as it was, where it was not made from an owner of this type.
+    pub fn into_owner<T: StableBytes>(self) -> Result<T, Memory> {
+        let backing = match self.backing {
+            Backing::Owned(owner) => match owner.downcast() {
+                Ok(owner) => return Ok(*owner),
+                Err(owner) => Backing::Owned(owner),
+            },
+            backing => backing,
+        };
+        Err(Memory { backing, ..self })
     }
 }

@@ -6,6 +6,7 @@ use nix::sys::mman::{MsFlags, msync};
 
 use super::{Backing, Memory, mapping::page_size};
 use crate::{
+    Call,
     error::{Error, Result},
     mr::range,
 };
@@ -78,7 +79,7 @@ impl Memory {
         };
         // SAFETY: pages of our own mapping; syncing changes no byte.
         unsafe { msync(page.cast(), len + into_page, MsFlags::MS_SYNC) }
-            .map_err(|errno| Error::provider("msync", errno as i32))
+            .map_err(|errno| Error::provider(Call::Msync, errno as i32))
     }
 }
 

@@ -15,9 +15,9 @@ use super::{
     },
 };
 use crate::{
-    Error, Result, refused,
+    Call, Error, Result, log_limit,
     verbs::{Completion, RawChannel, acks::Acks, check, errno},
-    wait::{Gate, Until},
+    wait::{Gate, Until, Waker},
 };
 
 /// What a completion queue shall be.
@@ -284,7 +284,7 @@ impl Cq {
         };
         // SAFETY: the queue is alive and `buf` has room for `len` completions.
         let n = unsafe { poll_cq(self.as_cq(), len, Completion::as_mut_ptr(buf)) };
-        usize::try_from(n).map_err(|_| Error::provider("ibv_poll_cq", errno(n)))
+        usize::try_from(n).map_err(|_| Error::provider(Call::IbvPollCq, errno(n)))
     }
 
     pub(super) fn must_be_mapped(&self) -> Result<()> {
@@ -306,7 +306,7 @@ impl Cq {
     pub fn arm(&self) -> Result<()> {
         self.channel()?;
         // SAFETY: the queue is alive.
-        check("ibv_req_notify_cq", unsafe {
+        check(Call::IbvReqNotifyCq, unsafe {
             ffi::ibv_req_notify_cq(self.as_cq(), 0)
         })
     }
@@ -328,6 +328,14 @@ impl Cq {
     #[doc(alias = "ibv_get_cq_event")]
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
         self.take_event_until(timeout.map_or(Until::Forever, Until::after))
+    }
+
+    /// What ends [`wait`](Self::wait) from another thread, with [`Error::Woken`].
+    ///
+    /// # Errors
+    /// As [`take_event`](Self::take_event).
+    pub fn waker(&self) -> Result<Waker> {
+        self.channel()?.1.waker()
     }
 
     /// The fd that is readable when an event can be taken; it is in non-blocking mode. `None` for a queue without completion channel.
@@ -389,14 +397,11 @@ impl Drop for Cq {
         self.acks.give_back(|n| self.acknowledge(n));
         // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse (EBUSY): then it stays.
         let ret = unsafe { ffi::ibv_destroy_cq(self.as_cq()) };
-        refused::report(check("ibv_destroy_cq", ret));
+        log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }
 }
 
 /// A completion channel of the queue's own, never blocking.
 fn channel(device: &Device) -> Result<(RawChannel, Gate)> {
-    let channel = RawChannel::create(device.context())?;
-    let gate = Gate::new();
-    gate.set_nonblocking(channel.as_fd(), true)?;
-    Ok((channel, gate))
+    Ok((RawChannel::create(device.context())?, Gate::new()))
 }

@@ -11,7 +11,7 @@ use rdma_sys as ffi;
 
 use super::{CqAttr, DeviceAttr, Library, MrAttr, QpWqs, SqShape};
 use crate::{
-    Error, LocalRegion, Peer, Result, refused,
+    Call, Error, LocalRegion, Peer, Result, log_limit,
     verbs::{Context, check, device_name, last_errno},
 };
 
@@ -251,7 +251,7 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: this is the owner, and all that was made on the context is gone.
         let ret = unsafe { ffi::ibv_close_device(self.0.as_ptr()) };
-        refused::report(check("ibv_close_device", ret));
+        log_limit::log_failure(check(Call::IbvCloseDevice, ret));
     }
 }
 
@@ -260,7 +260,7 @@ fn vendor_part_id(context: &Context) -> Result<u32> {
     // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a value of it.
     unsafe {
         check(
-            "ibv_query_device",
+            Call::IbvQueryDevice,
             ffi::ibv_query_device(context.as_ptr(), attr.as_mut_ptr()),
         )?;
         Ok(attr.assume_init().vendor_part_id)

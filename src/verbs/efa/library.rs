@@ -10,7 +10,7 @@ use rdma_sys as ffi;
 
 use super::{SqShape, abi::*};
 use crate::{
-    Error, Result,
+    Call, Error, Result,
     verbs::{check, check_ptr, errno},
 };
 
@@ -70,11 +70,17 @@ impl Library {
     /// `NotSupported` where there is none, at this and every later call.
     pub(super) fn system() -> Result<&'static Self> {
         static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-        LIBRARY
+        // Logged when the cell is initialised: a logger may call back.
+        let mut failure = None;
+        let loaded = LIBRARY.get_or_init(|| {
             // SAFETY: this is the provider library that libibverbs itself loads for EFA devices.
-            .get_or_init(|| unsafe { Self::load(Path::new("libefa.so.1")) })
-            .as_ref()
-            .ok_or_else(|| Error::not_supported(ABSENT))
+            let library = unsafe { Self::load(Path::new("libefa.so.1")) };
+            library.map_err(|err| failure = Some(err)).ok()
+        });
+        if let Some(err) = failure {
+            log::debug!(target: "rpma", "libefa: {err}");
+        }
+        loaded.as_ref().ok_or_else(|| Error::not_supported(ABSENT))
     }
 
     /// The library at `path`, for tests.
@@ -87,23 +93,17 @@ impl Library {
         let library = unsafe { Self::load(path) };
         library
             .map(|library| &*Box::leak(Box::new(library)))
-            .ok_or_else(|| Error::not_supported(ABSENT))
+            .map_err(|_| Error::not_supported(ABSENT))
     }
 
     /// # Safety
     /// See [`Self::open_at`].
-    unsafe fn load(path: &Path) -> Option<Self> {
+    unsafe fn load(path: &Path) -> std::result::Result<Self, libloading::Error> {
         // SAFETY: the caller's word.
-        let handle = match unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
-            Ok(handle) => handle.into_raw(),
-            Err(err) => {
-                log::debug!(target: "rpma", "libefa: {err}");
-                return None;
-            }
-        };
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?.into_raw();
         // SAFETY: the handle is never closed; names, versions and types are those of libefa (its man pages and header).
         unsafe {
-            Some(Library {
+            Ok(Library {
                 query_device: symbol(handle, c"efadv_query_device", c"EFA_1.1")
                     .map(|f| std::mem::transmute::<NonNull<c_void>, QueryDevice>(f)),
                 create_cq: symbol(handle, c"efadv_create_cq", c"EFA_1.2")
@@ -133,7 +133,7 @@ impl Library {
         let mut attr = efadv_device_attr::default();
         // SAFETY: the context is open, the attribute has that length.
         let ret = unsafe { f(context, &mut attr, efadv_device_attr::LEN) };
-        answer("efadv_query_device", ret)?;
+        answer(Call::EfadvQueryDevice, ret)?;
         Ok(attr)
     }
 
@@ -149,7 +149,7 @@ impl Library {
             .ok_or(Error::not_supported(since!("efadv_get_max_sq_depth", "63")))?;
         let mut attr = efadv_sq_depth_attr::from(shape);
         // SAFETY: the context is open, the attribute has that length.
-        depth("efadv_get_max_sq_depth", unsafe {
+        depth(Call::EfadvGetMaxSqDepth, unsafe {
             f(context, &mut attr, efadv_sq_depth_attr::LEN)
         })
     }
@@ -169,7 +169,7 @@ impl Library {
             ..Default::default()
         };
         // SAFETY: the context is open, the attribute has that length.
-        depth("efadv_get_max_rq_depth", unsafe {
+        depth(Call::EfadvGetMaxRqDepth, unsafe {
             f(context, &mut attr, efadv_rq_depth_attr::LEN)
         })
     }
@@ -193,7 +193,7 @@ impl Library {
         };
         // SAFETY: the caller's word; the attributes have at least these lengths.
         let cq = unsafe { f(context, attr, efa, len) };
-        check_ptr("efadv_create_cq", cq).map_err(other_device)
+        check_ptr(Call::EfadvCreateCq, cq).map_err(other_device)
     }
 
     /// # Safety
@@ -204,7 +204,7 @@ impl Library {
             "43"
         )))?;
         // SAFETY: the caller's word.
-        check_ptr("efadv_cq_from_ibv_cq_ex", unsafe { f(cq.as_ptr()) })
+        check_ptr(Call::EfadvCqFromIbvCqEx, unsafe { f(cq.as_ptr()) })
     }
 
     /// # Safety
@@ -215,7 +215,7 @@ impl Library {
             .ok_or(Error::not_supported(since!("efadv_query_cq", "59")))?;
         let mut attr = efadv_cq_attr::default();
         // SAFETY: the CQ is alive, the attribute has that length.
-        answer("efadv_query_cq", unsafe {
+        answer(Call::EfadvQueryCq, unsafe {
             f(cq, &mut attr, efadv_cq_attr::LEN)
         })?;
         Ok(attr)
@@ -229,7 +229,7 @@ impl Library {
             .ok_or(Error::not_supported(since!("efadv_query_mr", "50")))?;
         let mut attr = efadv_mr_attr::default();
         // SAFETY: the region is registered, the attribute has that length.
-        answer("efadv_query_mr", unsafe {
+        answer(Call::EfadvQueryMr, unsafe {
             f(mr, &mut attr, efadv_mr_attr::LEN)
         })?;
         Ok(attr)
@@ -247,17 +247,17 @@ impl Library {
         let mut rq = efadv_wq_attr::default();
         // SAFETY: the queue pair is alive, both attributes have that length.
         let ret = unsafe { f(qp, &mut sq, &mut rq, efadv_wq_attr::LEN) };
-        answer("efadv_query_qp_wqs", ret)?;
+        answer(Call::EfadvQueryQpWqs, ret)?;
         Ok([sq, rq])
     }
 }
 
-fn answer(call: &'static str, ret: c_int) -> Result<()> {
+fn answer(call: Call, ret: c_int) -> Result<()> {
     check(call, ret).map_err(other_device)
 }
 
 /// Here, other than in the rest of verbs, a positive value is the answer.
-fn depth(call: &'static str, ret: c_int) -> Result<u32> {
+fn depth(call: Call, ret: c_int) -> Result<u32> {
     u32::try_from(ret).map_err(|_| other_device(Error::provider(call, errno(ret))))
 }
 

@@ -2,8 +2,9 @@ use rdma_sys as ffi;
 
 use super::Cq;
 use crate::{
-    Error, Result,
-    verbs::{WcOpcode, WcStatus, errno},
+    Call, Error, Result,
+    numbers::{WcOpcode, WcStatus},
+    verbs::errno,
 };
 
 /// A completion with what only EFA tells ([`Cq::poll_ex`]).
@@ -87,7 +88,7 @@ impl Cq {
         match unsafe { start(cq, &mut attr) } {
             0 => {}
             ret if errno(ret) == libc::ENOENT => return Ok(0),
-            ret => return Err(Error::provider("ibv_start_poll", errno(ret))),
+            ret => return Err(Error::provider(Call::IbvStartPoll, errno(ret))),
         }
         let len = buf.len();
         let mut taken = 0;

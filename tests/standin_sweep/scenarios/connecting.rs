@@ -38,11 +38,6 @@ pub fn listen(run: &Run) -> Result<()> {
         run.again(|| ep.try_next_request(&ConnCfg::new()))?
             .is_none()
     );
-    ep.set_nonblocking(false)?;
-    assert!(
-        run.again(|| ep.try_next_request(&ConnCfg::new()))?
-            .is_none()
-    );
     ep.close()
 }
 

@@ -81,7 +81,7 @@ fn request_at(run: &Run, ep: &Endpoint, cfg: &ConnCfg) -> Result<ConnRequest> {
 fn rejected(run: &Run, client: &Connection) -> Result<()> {
     let event = run.again(|| client.next_event_timeout(SOON))?;
     let event = event.ok_or(Error::TimedOut {
-        call: "the rejection",
+        call: rpma::Call::RdmaGetCmEvent,
         after: SOON,
     })?;
     assert_eq!(event.kind(), ConnEventKind::Rejected);

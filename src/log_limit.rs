@@ -1,7 +1,17 @@
-//! What the device or the system refused where nobody can be told by a return value: in drops. It is logged, and no more often than a
-//! person can read.
+//! Logs the errors that no return value can carry, such as those of drops, at most ten a second.
+//!
+//! A logger is foreign code: it may panic, and it may call back into this crate. Two rules keep that harmless:
+//!
+//! - **Log last.** What is logged has been dealt with: objects are destroyed, or leaked where the device
+//!   refused; no lock of this crate is held. This is the rule that soundness rests on.
+//! - **A panic of the logger ends here.** The functions below catch it. Else it would leave a drop in the
+//!   middle, or abort the process where the drop is itself part of unwinding.
+//!
+//! Messages of other levels go to the `log` crate directly: they come from functions that may unwind.
 
 use std::{
+    fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -11,25 +21,34 @@ use std::{
 
 use crate::Error;
 
-/// Logs `result` if it is an error; a flood of errors is cut to ten a second and counted.
-pub(crate) fn report(result: Result<(), Error>) {
+/// Logs the error of `result`, if it is one, as [`log_error`] does.
+pub(crate) fn log_failure(result: Result<(), Error>) {
     if let Err(err) = result {
-        log_error(&err);
+        log_error(format_args!("{err}"));
     }
 }
 
-/// Logs an error, as [`report`] does.
+/// Logs `message` as an error, once nothing depends on what the logger does. Never panics.
+///
+/// Of a flood of errors ten a second are logged, and the next one after them tells how many were not.
 #[cold]
-pub(crate) fn log_error(err: &Error) {
+pub(crate) fn log_error(message: fmt::Arguments<'_>) {
     static START: OnceLock<Instant> = OnceLock::new();
     static LIMIT: Limit = Limit::new(10);
     let second = START.get_or_init(Instant::now).elapsed().as_secs();
-    match LIMIT.admit(second) {
-        Some(0) => log::error!(target: "rpma", "{err}"),
-        Some(suppressed) => {
-            log::error!(target: "rpma", "{err} ({suppressed} more errors were not logged)");
+    let Some(suppressed) = LIMIT.admit(second) else {
+        return;
+    };
+    // Nothing of ours is shared with the logger, so no broken invariant can be seen after a panic.
+    let logged = catch_unwind(AssertUnwindSafe(|| match suppressed {
+        0 => log::error!(target: "rpma", "{message}"),
+        _ => {
+            log::error!(target: "rpma", "{message} ({suppressed} more errors were not logged)");
         }
-        None => {}
+    }));
+    if let Err(panic) = logged {
+        // Dropping the payload is foreign code, too, and may panic again.
+        mem::forget(panic);
     }
 }
 

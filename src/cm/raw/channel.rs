@@ -6,14 +6,15 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::event::RawEvent;
+use super::RawEvent;
 use crate::{
-    Error, Result,
-    verbs::{check_ptr, last_errno},
-    wait::{Gate, Until},
+    Call, Error, Result,
+    verbs::{check_ptr, nothing_yet},
+    wait::{Gate, Until, set_nonblocking},
 };
 
-/// An event channel (`rdma_create_event_channel(3)`). It lives as long as any cm id on it.
+/// An event channel (`rdma_create_event_channel(3)`) in non-blocking mode. It lives as long as any
+/// cm id on it.
 #[derive(Debug)]
 pub(crate) struct EventChannel {
     raw: NonNull<ffi::rdma_event_channel>,
@@ -30,12 +31,12 @@ impl EventChannel {
     pub(crate) fn create() -> Result<Arc<Self>> {
         // SAFETY: the function needs nothing.
         let raw = unsafe { ffi::rdma_create_event_channel() };
-        let raw = check_ptr("rdma_create_event_channel", raw)?;
+        let raw = check_ptr(Call::RdmaCreateEventChannel, raw)?;
         let channel = EventChannel {
             raw,
             gate: Gate::new(),
         };
-        channel.gate.set_nonblocking(channel.as_fd(), true)?;
+        set_nonblocking(channel.as_fd(), true)?;
         Ok(Arc::new(channel))
     }
 
@@ -43,8 +44,9 @@ impl EventChannel {
         self.raw.as_ptr()
     }
 
-    pub(crate) fn set_nonblocking(&self, yes: bool) -> Result<()> {
-        self.gate.set_nonblocking(self.as_fd(), yes)
+    /// The turn to read the channel, for those who note what an event says before another reads on.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// The next event within the time given.
@@ -52,22 +54,16 @@ impl EventChannel {
         self.gate.run(self.as_fd(), until, || self.take())
     }
 
-    fn take(&self) -> Result<Option<RawEvent>> {
-        loop {
-            let mut event = std::ptr::null_mut();
-            // SAFETY: the channel is open and `event` ours.
-            let ret = unsafe { ffi::rdma_get_cm_event(self.raw.as_ptr(), &mut event) };
-            match (ret, NonNull::new(event)) {
-                // SAFETY: the event was just taken.
-                (0, Some(event)) => return Ok(Some(unsafe { RawEvent::new(event) })),
-                (0, None) => return Err(Error::provider("rdma_get_cm_event", libc::EIO)),
-                _ => {}
-            }
-            match last_errno() {
-                libc::EAGAIN => return Ok(None),
-                libc::EINTR => {}
-                errno => return Err(Error::provider("rdma_get_cm_event", errno)),
-            }
+    /// The next event if there is one; blocks or not as the fd is set.
+    pub(crate) fn take(&self) -> Result<Option<RawEvent>> {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the channel is open and `event` ours.
+        let ret = unsafe { ffi::rdma_get_cm_event(self.raw.as_ptr(), &mut event) };
+        match (ret, NonNull::new(event)) {
+            // SAFETY: the event was just taken.
+            (0, Some(event)) => Ok(Some(unsafe { RawEvent::new(event) })),
+            (0, None) => Err(Error::provider(Call::RdmaGetCmEvent, libc::EIO)),
+            _ => nothing_yet(Call::RdmaGetCmEvent),
         }
     }
 }

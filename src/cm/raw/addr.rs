@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use super::{host::Target, id::Id};
-use crate::{Error, Result, verbs::Context, wait::Until};
+use super::Id;
+use crate::{Call, Error, Result, cm::Target, verbs::Context, wait::Until};
 
 /// A socket address as the C interfaces take it.
 #[derive(Clone, Copy)]
@@ -281,7 +281,7 @@ pub(crate) fn resolved_context(
         address.check_remote()?;
         match id.resolve_addr(None, address, deadline.share(of).left_or(timeout)) {
             Err(err) if err.raw_os_error() == Some(libc::ETIMEDOUT) => Err(Error::TimedOut {
-                call: "address resolution",
+                call: Call::AddressResolution,
                 after: timeout,
             }),
             other => other,
@@ -313,12 +313,12 @@ fn first_context(
     };
     Err(match last {
         Some(Error::Provider {
-            call: "rdma_bind_addr" | "rdma_resolve_addr" | "rdma_cm_id",
+            call: Call::RdmaBindAddr | Call::RdmaResolveAddr,
             source,
         }) => no_device(source),
-        // The library finds no device at all on this machine.
+        // The address has no device, or the library finds none at all on this machine.
         Some(Error::Provider {
-            call: "rdma_create_id",
+            call: Call::RdmaCreateId,
             source,
         }) if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
             no_device(source)

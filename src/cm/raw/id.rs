@@ -9,9 +9,9 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{addr::Address, channel::EventChannel};
+use super::{Address, EventChannel};
 use crate::{
-    Error, Result,
+    Call, Error, Result,
     verbs::{Context, check, check_ptr},
 };
 
@@ -86,8 +86,8 @@ impl Id {
                 ffi::RDMA_PS_TCP,
             )
         };
-        check("rdma_create_id", ret)?;
-        let raw = check_ptr("rdma_create_id", raw)?;
+        check(Call::RdmaCreateId, ret)?;
+        let raw = check_ptr(Call::RdmaCreateId, raw)?;
         Ok(Id {
             raw,
             channel,
@@ -135,7 +135,7 @@ impl Id {
     /// Moves the id, and the events that wait for it, to `channel` (`rdma_migrate_id(3)`).
     pub(crate) fn migrate(&mut self, channel: Arc<EventChannel>) -> Result<()> {
         // SAFETY: both are alive.
-        check("rdma_migrate_id", unsafe {
+        check(Call::RdmaMigrateId, unsafe {
             ffi::rdma_migrate_id(self.as_ptr(), channel.as_ptr())
         })?;
         self.channel = Some(channel);
@@ -144,7 +144,7 @@ impl Id {
 
     pub(crate) fn bind(&self, address: &Address) -> Result<()> {
         // SAFETY: the id and the address are alive; the library does not write to the address.
-        check("rdma_bind_addr", unsafe {
+        check(Call::RdmaBindAddr, unsafe {
             ffi::rdma_bind_addr(self.as_ptr(), address.as_ptr())
         })
     }
@@ -152,7 +152,7 @@ impl Id {
     pub(crate) fn listen(&self, backlog: u32) -> Result<()> {
         let backlog = backlog.min(i32::MAX as u32) as i32;
         // SAFETY: the id is alive.
-        check("rdma_listen", unsafe {
+        check(Call::RdmaListen, unsafe {
             ffi::rdma_listen(self.as_ptr(), backlog)
         })
     }
@@ -168,19 +168,19 @@ impl Id {
         // SAFETY: the id and the addresses are alive; the library copies them.
         let ret =
             unsafe { ffi::rdma_resolve_addr(self.as_ptr(), from, to.as_ptr(), millis(timeout)) };
-        check("rdma_resolve_addr", ret)
+        check(Call::RdmaResolveAddr, ret)
     }
 
     pub(crate) fn resolve_route(&self, timeout: Duration) -> Result<()> {
         // SAFETY: the id is alive.
         let ret = unsafe { ffi::rdma_resolve_route(self.as_ptr(), millis(timeout)) };
-        check("rdma_resolve_route", ret)
+        check(Call::RdmaResolveRoute, ret)
     }
 
     pub(crate) fn connect(&self, param: ConnParam<'_>) -> Result<()> {
         let mut param = param.to_raw();
         // SAFETY: the id is alive; the parameters live through the call.
-        check("rdma_connect", unsafe {
+        check(Call::RdmaConnect, unsafe {
             ffi::rdma_connect(self.as_ptr(), &mut param)
         })
     }
@@ -188,7 +188,7 @@ impl Id {
     pub(crate) fn accept(&self, param: ConnParam<'_>) -> Result<()> {
         let mut param = param.to_raw();
         // SAFETY: the id is alive; the parameters live through the call.
-        check("rdma_accept", unsafe {
+        check(Call::RdmaAccept, unsafe {
             ffi::rdma_accept(self.as_ptr(), &mut param)
         })
     }
@@ -201,14 +201,14 @@ impl Id {
             private_data.as_ptr().cast::<c_void>()
         };
         // SAFETY: the id is alive; the data live through the call.
-        check("rdma_reject", unsafe {
+        check(Call::RdmaReject, unsafe {
             ffi::rdma_reject(self.as_ptr(), data, len)
         })
     }
 
     pub(crate) fn disconnect(&self) -> Result<()> {
         // SAFETY: the id is alive.
-        check("rdma_disconnect", unsafe {
+        check(Call::RdmaDisconnect, unsafe {
             ffi::rdma_disconnect(self.as_ptr())
         })
     }
@@ -234,7 +234,7 @@ impl Id {
                 1,
             )
         };
-        check("rdma_set_option", ret)
+        check(Call::RdmaSetOption, ret)
     }
 
     /// Creates the queue pair of the id (`rdma_create_qp_ex`), and gives what the device granted in `attr.cap`.
@@ -246,7 +246,7 @@ impl Id {
         attr: &mut ffi::ibv_qp_init_attr_ex,
     ) -> Result<NonNull<ffi::ibv_qp>> {
         // SAFETY: the caller's word.
-        check("rdma_create_qp_ex", unsafe {
+        check(Call::RdmaCreateQpEx, unsafe {
             ffi::rdma_create_qp_ex(self.as_ptr(), attr)
         })?;
         // SAFETY: the id is alive; the call has set its queue pair.
@@ -255,7 +255,7 @@ impl Id {
                 self.has_qp = true;
                 Ok(qp)
             }
-            None => Err(Error::provider("rdma_create_qp_ex", libc::EIO)),
+            None => Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO)),
         }
     }
 
@@ -321,7 +321,7 @@ impl Id {
         match NonNull::new(self.raw_context()) {
             // SAFETY: the context is librdmacm's and open as long as the id is on it, which becomes its anchor.
             Some(raw) => Ok((unsafe { Context::new(raw, Box::new(self)) }, port)),
-            None => Err(Error::provider("rdma_cm_id", libc::ENODEV)),
+            None => Err(Error::provider(Call::RdmaCreateId, libc::ENODEV)),
         }
     }
 
@@ -336,7 +336,7 @@ impl Id {
         }
         self.destroy_qp();
         // SAFETY: this is the owner; every event of the id was acknowledged.
-        check("rdma_destroy_id", unsafe {
+        check(Call::RdmaDestroyId, unsafe {
             ffi::rdma_destroy_id(self.as_ptr())
         })
     }
@@ -344,7 +344,7 @@ impl Id {
 
 impl Drop for Id {
     fn drop(&mut self) {
-        crate::refused::report(self.release());
+        crate::log_limit::log_failure(self.release());
     }
 }
 

@@ -1,30 +1,41 @@
 //! What can go wrong, and what to do about it.
 //!
-//! Every error of this crate is an [`Error`]: one variant per kind, naming the call or the argument that failed. What the
-//! operating system said is kept as the [source](std::error::Error::source), and where people are known to get stuck the message
-//! says what helps. [`Error::code`] gives librpma's number for those who speak C.
+//! Every error of this crate is an [`Error`]: one variant per kind, naming the [`Call`] or the argument
+//! that failed. What the operating system said is kept as the [source](std::error::Error::source), and
+//! where people are known to get stuck the message says what helps. [`Error::code`] gives librpma's
+//! number for those who speak C.
 //!
 //! "Nothing there yet" is no error in this crate: it is `Ok(None)`, `Ok(false)` or an empty slice.
 
+mod call;
+pub mod code;
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, io, time::Duration};
+
+pub use call::Call;
+
+use crate::numbers::{CmEventKind, WcStatus};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of this crate.
 ///
-/// The kinds are the variants. [`Error::code`] maps them to librpma's error numbers, [`Error::raw_os_error`] gives the
-/// errno of the failed system or provider call where there was one.
+/// The kinds are the variants. [`Error::is_timeout`] and [`Error::is_fatal`] say what to do next,
+/// [`Error::code`] maps them to librpma's error numbers, and [`Error::raw_os_error`] gives the errno of
+/// the failed system or provider call where there was one. [`io::Error`] is made of one by `From`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[doc(alias = "rpma_err_2str")]
 pub enum Error {
     /// A call of libibverbs, librdmacm or the system failed; the source has its errno.
-    #[error("{call} failed: {source}{}", hint(call, source))]
+    #[error("{call} failed: {source}{}", call.hint(source.raw_os_error()))]
     #[doc(alias = "RPMA_E_PROVIDER")]
     Provider {
-        /// The function that failed, by its C name.
-        call: &'static str,
+        /// The function that failed.
+        call: Call,
         /// What it said. Its [`raw_os_error`](io::Error::raw_os_error) is the errno, always positive.
         source: io::Error,
     },
@@ -133,6 +144,16 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// What should end has other handles, which still use it. Nothing was done.
+    #[error("{what} is in use: {handles} more of its clones or owned slices are alive")]
+    #[doc(alias = "RPMA_E_INVAL")]
+    InUse {
+        /// What should end.
+        what: &'static str,
+        /// How many other handles there were.
+        handles: usize,
+    },
+
     /// The device, the transport, the region or the peer cannot do this. Nothing was done.
     #[error("not supported: {capability}")]
     #[doc(alias = "RPMA_E_NOSUPP")]
@@ -142,11 +163,11 @@ pub enum Error {
     },
 
     /// No memory, or no memory that may be pinned.
-    #[error("{call}: out of memory{}", nomem_hint(call))]
+    #[error("{call}: out of memory{}", call.memory_hint())]
     #[doc(alias = "RPMA_E_NOMEM")]
     OutOfMemory {
         /// The call that ran out.
-        call: &'static str,
+        call: Call,
         /// What it said.
         source: io::Error,
     },
@@ -160,7 +181,7 @@ pub enum Error {
     #[doc(alias = "RPMA_E_PROVIDER")]
     QueueFull {
         /// The call that found the queue full.
-        call: &'static str,
+        call: Call,
         /// How many work requests of this post the device had accepted before: these will complete.
         accepted: usize,
         /// What the provider said.
@@ -172,7 +193,7 @@ pub enum Error {
     #[doc(alias = "RPMA_E_PROVIDER")]
     PartlyPosted {
         /// The call that failed.
-        call: &'static str,
+        call: Call,
         /// How many were accepted: these were posted and will complete.
         accepted: usize,
         /// What the provider said.
@@ -218,7 +239,7 @@ pub enum Error {
     #[doc(alias = "RPMA_E_PROVIDER")]
     Connection {
         /// The event that said so.
-        event: crate::CmEventKind,
+        event: CmEventKind,
         /// The event's status: 0, a positive errno, or the transport's reject reason for
         /// [`CmEventKind::REJECTED`](crate::CmEventKind::REJECTED).
         status: i32,
@@ -226,15 +247,32 @@ pub enum Error {
         private_data: Box<[u8]>,
     },
 
+    /// An operation failed: its completion says so. [`Completion::ok`](crate::Completion::ok) gives this.
+    #[error("operation {wr_id} failed: {status} ({status:?}, vendor error {vendor_error:#x})")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    Completion {
+        /// The number that was given to the operation.
+        wr_id: u64,
+        /// How it ended.
+        status: WcStatus,
+        /// The provider's own error number, for its support.
+        vendor_error: u32,
+    },
+
     /// The time given was over first.
     #[error("{call}: nothing after {after:?}")]
     #[doc(alias = "RPMA_E_PROVIDER")]
     TimedOut {
         /// What was waited for.
-        call: &'static str,
+        call: Call,
         /// How long.
         after: Duration,
     },
+
+    /// The wait was ended by a [`Waker`](crate::Waker). Nothing was taken.
+    #[error("the wait was ended by its waker")]
+    #[doc(alias = "RPMA_E_AGAIN")]
+    Woken,
 
     /// A wait on a single CQ whose completion channel is shared. Wait on the connection instead.
     #[error("the completion channel is shared: wait on the connection, not on one of its CQs")]
@@ -251,42 +289,8 @@ pub enum Error {
     #[doc(alias = "RPMA_E_AGAIN")]
     Again {
         /// The call that asks for it.
-        call: &'static str,
+        call: Call,
     },
-}
-
-/// librpma's error numbers, as its C interface returns them.
-pub mod code {
-    /// An unknown error.
-    #[doc(alias = "RPMA_E_UNKNOWN")]
-    pub const UNKNOWN: i32 = -100000;
-    /// Not supported.
-    #[doc(alias = "RPMA_E_NOSUPP")]
-    pub const NOSUPP: i32 = -100001;
-    /// A provider (libibverbs, librdmacm, the system) failed.
-    #[doc(alias = "RPMA_E_PROVIDER")]
-    pub const PROVIDER: i32 = -100002;
-    /// Out of memory.
-    #[doc(alias = "RPMA_E_NOMEM")]
-    pub const NOMEM: i32 = -100003;
-    /// Invalid argument.
-    #[doc(alias = "RPMA_E_INVAL")]
-    pub const INVAL: i32 = -100004;
-    /// No completion yet.
-    #[doc(alias = "RPMA_E_NO_COMPLETION")]
-    pub const NO_COMPLETION: i32 = -100005;
-    /// No event yet.
-    #[doc(alias = "RPMA_E_NO_EVENT")]
-    pub const NO_EVENT: i32 = -100006;
-    /// Try again.
-    #[doc(alias = "RPMA_E_AGAIN")]
-    pub const AGAIN: i32 = -100007;
-    /// The completion channel is shared.
-    #[doc(alias = "RPMA_E_SHARED_CHANNEL")]
-    pub const SHARED_CHANNEL: i32 = -100008;
-    /// The completion channel is not shared.
-    #[doc(alias = "RPMA_E_NOT_SHARED_CHNL")]
-    pub const NOT_SHARED_CHNL: i32 = -100009;
 }
 
 impl Error {
@@ -300,6 +304,7 @@ impl Error {
             | Error::Resolve { .. }
             | Error::NoDevice { .. }
             | Error::Connection { .. }
+            | Error::Completion { .. }
             | Error::TimedOut { .. } => code::PROVIDER,
             Error::InvalidArgument { .. }
             | Error::OutOfRange { .. }
@@ -309,12 +314,13 @@ impl Error {
             | Error::MissingUsage { .. }
             | Error::ForeignRegion { .. }
             | Error::BadDescriptor { .. }
+            | Error::InUse { .. }
             | Error::WrongDevice { .. } => code::INVAL,
             Error::NotSupported { .. } => code::NOSUPP,
             Error::OutOfMemory { .. } => code::NOMEM,
             Error::SharedChannel => code::SHARED_CHANNEL,
             Error::NotSharedChannel => code::NOT_SHARED_CHNL,
-            Error::Again { .. } => code::AGAIN,
+            Error::Again { .. } | Error::Woken => code::AGAIN,
         }
     }
 
@@ -330,9 +336,93 @@ impl Error {
         }
     }
 
+    /// Was the caller's time over? The same call may be made again.
+    ///
+    /// True for [`Error::TimedOut`] alone. A peer that does not answer is reported by the device, after
+    /// retries of its own, as [`Error::Connection`] or [`Error::Completion`], and is fatal.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Error::TimedOut { .. })
+    }
+
+    /// Is the connection or the endpoint finished that the call was made on, or that it should have
+    /// made? Then only a new one helps.
+    ///
+    /// - [`Error::Connection`]: yes, except for events after which a connection may still live or come
+    ///   to live (such as [`CmEventKind::ADDR_CHANGE`], or one that this crate does not know).
+    /// - [`Error::Completion`]: yes. A failed operation leaves a reliable connection in its error state.
+    /// - [`Error::Provider`] and [`Error::PartlyPosted`]: where a call on a device said `ENODEV`, or `EIO`
+    ///   as the kernel says once a device was removed.
+    /// - All others: no. Nothing was done, or the same can be tried again on what there is.
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Error::Connection { event, .. } => matches!(
+                *event,
+                CmEventKind::ADDR_ERROR
+                    | CmEventKind::ROUTE_ERROR
+                    | CmEventKind::CONNECT_ERROR
+                    | CmEventKind::UNREACHABLE
+                    | CmEventKind::REJECTED
+                    | CmEventKind::DISCONNECTED
+                    | CmEventKind::DEVICE_REMOVAL
+                    | CmEventKind::TIMEWAIT_EXIT
+            ),
+            Error::Completion { status, .. } => *status != WcStatus::SUCCESS,
+            Error::Provider { call, source } | Error::PartlyPosted { call, source, .. } => {
+                call.is_of_a_device()
+                    && matches!(source.raw_os_error(), Some(libc::ENODEV | libc::EIO))
+            }
+            _ => false,
+        }
+    }
+
+    fn io_kind(&self) -> io::ErrorKind {
+        use io::ErrorKind;
+        match self {
+            Error::Provider { source, .. } | Error::PartlyPosted { source, .. } => source.kind(),
+            Error::InvalidArgument { .. }
+            | Error::OutOfRange { .. }
+            | Error::LengthMismatch { .. }
+            | Error::TooLong { .. }
+            | Error::AboveLimit { .. }
+            | Error::Misaligned { .. }
+            | Error::MissingUsage { .. }
+            | Error::ForeignRegion { .. }
+            | Error::WrongDevice { .. }
+            | Error::SharedChannel
+            | Error::NotSharedChannel => ErrorKind::InvalidInput,
+            Error::BadDescriptor { .. } => ErrorKind::InvalidData,
+            Error::NotSupported { .. } => ErrorKind::Unsupported,
+            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            Error::QueueFull { .. } | Error::Again { .. } => ErrorKind::WouldBlock,
+            Error::InUse { .. } => ErrorKind::ResourceBusy,
+            Error::Woken => ErrorKind::Interrupted,
+            Error::Resolve { .. } | Error::NoDevice { .. } => ErrorKind::NotFound,
+            Error::TimedOut { .. } => ErrorKind::TimedOut,
+            Error::Connection { event, .. } => match *event {
+                CmEventKind::REJECTED => ErrorKind::ConnectionRefused,
+                CmEventKind::ADDR_ERROR | CmEventKind::ROUTE_ERROR | CmEventKind::UNREACHABLE => {
+                    ErrorKind::HostUnreachable
+                }
+                CmEventKind::DISCONNECTED | CmEventKind::TIMEWAIT_EXIT => {
+                    ErrorKind::ConnectionReset
+                }
+                CmEventKind::CONNECT_ERROR | CmEventKind::DEVICE_REMOVAL => {
+                    ErrorKind::ConnectionAborted
+                }
+                _ => ErrorKind::Other,
+            },
+            Error::Completion { status, .. } => match *status {
+                WcStatus::WR_FLUSH_ERR => ErrorKind::ConnectionAborted,
+                WcStatus::RETRY_EXC_ERR | WcStatus::RESP_TIMEOUT_ERR => ErrorKind::HostUnreachable,
+                WcStatus::LOC_PROT_ERR | WcStatus::REM_ACCESS_ERR => ErrorKind::PermissionDenied,
+                _ => ErrorKind::Other,
+            },
+        }
+    }
+
     /// The errno `errno` (positive) of the call `call`.
     #[cold]
-    pub(crate) fn provider(call: &'static str, errno: i32) -> Self {
+    pub(crate) fn provider(call: Call, errno: i32) -> Self {
         let source = io::Error::from_raw_os_error(errno);
         match errno {
             libc::ENOMEM => Error::OutOfMemory { call, source },
@@ -366,55 +456,11 @@ impl Error {
     }
 }
 
-impl From<nix::errno::Errno> for Error {
-    fn from(errno: nix::errno::Errno) -> Self {
-        Error::provider("system call", errno as i32)
-    }
-}
-
-fn hint(call: &str, source: &io::Error) -> &'static str {
-    match (call, source.raw_os_error()) {
-        (_, Some(libc::EMFILE)) => " (raise the limit of open files: `ulimit -n`)",
-        ("mmap(MAP_HUGETLB, 2 MiB)" | "mmap(MAP_HUGETLB, 1 GiB)", Some(libc::EINVAL)) => {
-            " (this machine has no huge pages of this size: /sys/kernel/mm/hugepages lists the sizes)"
-        }
-        ("ibv_reg_mr", Some(libc::EFAULT)) => {
-            " (the pages cannot be pinned: a writable shared mapping of an ordinary file needs a device with on-demand paging)"
-        }
-        ("ibv_reg_mr", Some(libc::EOPNOTSUPP)) => {
-            " (memory of a DAX file system needs a device with on-demand paging; /dev/dax can be pinned)"
-        }
-        ("rdma_create_qp_ex", Some(libc::EINVAL)) => {
-            " (is sq_size, rq_size, max_sge or max_inline more than Peer::capabilities and Peer::max_inline allow?)"
-        }
-        ("ibv_create_cq", Some(libc::EINVAL)) => {
-            " (is cq_size, rcq_size or comp_vector more than Peer::capabilities allow?)"
-        }
-        ("rdma_bind_addr" | "rdma_resolve_addr", Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
-            " (the address belongs to no RDMA device: `rdma link` lists them; 127.0.0.1 never does)"
-        }
-        ("rdma_create_event_channel", Some(libc::ENOENT | libc::ENODEV)) => {
-            " (is the rdma_ucm module loaded?)"
-        }
-        _ => "",
-    }
-}
-
-fn nomem_hint(call: &str) -> &'static str {
-    match call {
-        "ibv_reg_mr" | "ibv_reg_dmabuf_mr" => {
-            " (registered memory is pinned: raise the limit of locked memory, `ulimit -l unlimited`, or LimitMEMLOCK= of the service)"
-        }
-        "mmap(MAP_HUGETLB, 2 MiB)" => {
-            " (too few huge pages are set aside: raise /proc/sys/vm/nr_hugepages)"
-        }
-        "mmap(MAP_HUGETLB, 1 GiB)" => {
-            " (too few huge pages are set aside: raise /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)"
-        }
-        "ibv_create_cq" | "rdma_create_qp_ex" | "rdma_create_srq" => {
-            " (queues are pinned memory too: raise `ulimit -l`, or ask for smaller queues)"
-        }
-        _ => "",
+/// The kind says what std's vocabulary can say. The error itself is the inner one: see
+/// [`io::Error::get_ref`] and [`io::Error::downcast`].
+impl From<Error> for io::Error {
+    fn from(err: Error) -> Self {
+        io::Error::new(err.io_kind(), err)
     }
 }
 
