@@ -200,7 +200,7 @@ fn inline_element(data: &[u8]) -> ffi::ibv_sge {
 pub(crate) trait QuickNear {
     /// Is an operation between it and the remote side with the key `far` surely right, for a queue with the key `queue`?
     fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool;
-    /// 0 where it [`fits`](Self::fits). Both sides' answers make one branch: of two, the way of what is right is laid out worse.
+    /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of what is right is laid out worse.
     #[inline(always)]
     fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
         (!self.fits(queue, far, usages)).into()
@@ -215,10 +215,10 @@ pub(crate) trait QuickFar {
     fn key(&self) -> u32;
     /// Does it have `len` bytes, inside of its region?
     fn has(&self, len: u64) -> bool;
-    /// 0 where it [`has`](Self::has) them.
+    /// Is `misfit` 0, and [`has`](Self::has) it `len` bytes?
     #[inline(always)]
-    fn misses(&self, len: u64) -> u64 {
-        (!self.has(len)).into()
+    fn completes(&self, misfit: u32, len: u64) -> bool {
+        misfit == 0 && self.has(len)
     }
     fn region(&self) -> &RemoteSlice;
     fn target(&self) -> crate::verbs::Target;
@@ -260,8 +260,8 @@ impl QuickFar for &RemoteSlice {
     }
 
     #[inline(always)]
-    fn misses(&self, len: u64) -> u64 {
-        self.len ^ len
+    fn completes(&self, misfit: u32, len: u64) -> bool {
+        u64::from(misfit) | (self.len ^ len) == 0
     }
 
     #[inline(always)]
@@ -289,7 +289,7 @@ pub(crate) fn quick_transfer<'q>(
     post: Post,
 ) -> Attempt {
     let misfit = near.misfit(sink.key(), far.key(), op.usages());
-    if u64::from(misfit) | far.misses(near.len()) != 0 {
+    if !far.completes(misfit, near.len()) {
         return Attempt::Undecided;
     }
     // SAFETY: the quick check finds nothing right where there is no room.
