@@ -19,8 +19,8 @@ mod verbs;
 mod wait;
 
 pub use cm::{
-    ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Fired,
-    Operations, devices,
+    ConnCfg, ConnEvent, ConnEventKind, ConnRequest, Connection, Endpoint, EndpointCfg, Fired, Host,
+    Operations,
 };
 pub use cq::{Completion, Cq, Ready, Wait};
 pub use error::{Call, Error, Result, code};
@@ -28,9 +28,11 @@ pub use mr::{
     Advice, AsLocalSlice, Descriptor, FlushKind, FlushMethod, FlushMethods, HugePage, LocalRegion,
     LocalSlice, Memory, OwnedSlice, RemoteRegion, RemoteSlice, StableBytes, Usage,
 };
-pub use numbers::{AsyncEventKind, CmEventKind, Transport, WcOpcode, WcStatus};
+pub use numbers::{
+    AsyncEventKind, CmEventKind, GidType, LinkLayer, PortState, Transport, WcOpcode, WcStatus,
+};
 pub use ops::{Batch, Post, RecvBatch, Signal};
-pub use peer::Peer;
+pub use peer::{Capabilities, DeviceInfo, Gid, OdpCapabilities, Peer, PortInfo, devices};
 pub use peer_cfg::PeerCfg;
 pub use peer_events::AsyncEvents;
 /// The bindings of libibverbs and librdmacm that this crate is built on.
@@ -38,5 +40,5 @@ pub use rdma_sys as sys;
 pub use srq::{Srq, SrqCfg};
 #[cfg(feature = "efa")]
 pub use verbs::efa;
-pub use verbs::{AsyncEvent, AsyncSubject, Capabilities, DeviceInfo, OdpCapabilities};
+pub use verbs::{AsyncEvent, AsyncSubject, DataInOrder};
 pub use wait::Waker;

@@ -179,6 +179,37 @@ AsyncEventKind: u32, "unknown event" {
 });
 
 numbers!(
+/// The state of a port: a number of the device's, with names for those that are known.
+#[doc(alias = "ibv_port_state")]
+PortState: u32, "unknown state" {
+    DOWN = IBV_PORT_DOWN, "down";
+    INIT = IBV_PORT_INIT, "not configured by the subnet manager yet";
+    ARMED = IBV_PORT_ARMED, "configured";
+    ACTIVE = IBV_PORT_ACTIVE, "up";
+});
+
+numbers!(
+/// The link layer of a port: a number of the device's, with names for those that are known.
+LinkLayer: u32, "unknown link layer" {
+    /// It means InfiniBand, by devices from before the others.
+    UNSPECIFIED = IBV_LINK_LAYER_UNSPECIFIED, "not said";
+    INFINIBAND = IBV_LINK_LAYER_INFINIBAND, "InfiniBand";
+    /// That of RoCE and iWARP.
+    ETHERNET = IBV_LINK_LAYER_ETHERNET, "Ethernet";
+});
+
+numbers!(
+/// The kind of a GID: a number of the kernel's, with names for those that are known.
+#[doc(alias = "ibv_gid_type")]
+GidType: u32, "unknown kind of GID" {
+    IB = IBV_GID_TYPE_IB, "InfiniBand or iWARP";
+    /// RoCE within an Ethernet segment.
+    ROCE_V1 = IBV_GID_TYPE_ROCE_V1, "RoCE v1";
+    /// RoCE over UDP.
+    ROCE_V2 = IBV_GID_TYPE_ROCE_V2, "RoCE v2";
+});
+
+numbers!(
 /// What carries a device's RDMA traffic.
 Transport: i32, "unknown transport" {
     /// InfiniBand and RoCE (Soft-RoCE among them).

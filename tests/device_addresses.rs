@@ -2,10 +2,16 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::{Duration, Instant},
+};
 
 use common::*;
-use rpma::{CmEventKind, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, Peer};
+use rpma::{
+    CmEventKind, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, GidType,
+    LinkLayer, Peer, PortState,
+};
 
 #[test]
 fn nobody_listens_there() {
@@ -117,18 +123,32 @@ fn a_peer_that_does_not_answer() {
 fn names_that_lead_nowhere() {
     let peer = device!();
     let cfg = ConnCfg::new();
-    for (node, service) in [
-        ("256.1.1.1", "7204"),
-        ("no such host", "7204"),
-        ("192.168.77.1\0", "7204"),
-        (&*addr(), "no-such-service"),
-        (&*addr(), "72 04"),
-    ] {
-        for err in [
+    let tried = |node: &str, service: &str| {
+        [
             ConnRequest::new(&peer, node, service, &cfg).unwrap_err(),
             Connection::open(&peer, node, service, &cfg, None).unwrap_err(),
             Endpoint::listen(&peer, node, service).unwrap_err(),
-        ] {
+        ]
+    };
+    for service in [
+        "no-such-service",
+        "72 04",
+        "70000",
+        "-1",
+        "+7204",
+        " 7204",
+        "",
+    ] {
+        for err in tried(&addr(), service) {
+            let argument = match &err {
+                Error::InvalidArgument { argument, .. } => argument,
+                _ => "",
+            };
+            assert_eq!(argument, "service", "{service:?}: {err:?}");
+        }
+    }
+    for node in ["256.1.1.1", "no such host", "192.168.77.1\0"] {
+        for err in tried(node, "7204") {
             assert!(
                 matches!(&err, Error::Resolve { node: n, .. } if n == node),
                 "{err:?}"
@@ -208,6 +228,39 @@ fn a_device_can_be_found_in_three_ways() {
 }
 
 #[test]
+fn a_device_tells_of_itself_and_its_ports() {
+    let peer = device!();
+    let info = peer.device_info().unwrap();
+    let listed = rpma::devices().unwrap();
+    assert!(listed.contains(&info), "{info:?} is not in {listed:?}");
+    let caps = peer.capabilities();
+    assert_eq!(info.transport, caps.transport);
+    assert_eq!(
+        (info.vendor_id, info.vendor_part_id),
+        (caps.vendor_id, caps.vendor_part_id)
+    );
+    let port = info
+        .ports
+        .iter()
+        .find(|port| port.number == peer.port())
+        .unwrap();
+    assert_eq!(port.state, PortState::ACTIVE);
+    assert_eq!(port.active_mtu, caps.active_mtu);
+    assert!((256..=port.max_mtu).contains(&port.active_mtu), "{port:?}");
+    assert!(!port.gids.is_empty());
+    // Of RoCE each address is a GID.
+    if !iwarp(&peer) && port.link_layer == LinkLayer::ETHERNET {
+        let ip: IpAddr = addr().parse().unwrap();
+        assert!(port.addresses.contains(&ip), "{port:?}");
+        assert!(port.gids.iter().any(|gid| gid.kind == GidType::ROCE_V2));
+    }
+    if on_standin() {
+        assert_eq!(info.firmware, "1.0.0");
+        assert_eq!((info.numa_node, port.gbps()), (None, Some(2.5)));
+    }
+}
+
+#[test]
 fn a_port_is_listened_on_once() {
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -251,6 +304,80 @@ fn the_other_address_family() {
         client.wait_established(LONG).unwrap();
         assert_eq!(client.peer_addr().unwrap().ip().to_string(), address);
         assert_eq!(server.local_addr().unwrap().ip().to_string(), address);
+    }
+}
+
+#[test]
+fn a_socket_address_does_for_a_name_and_a_service() {
+    let peer = device!();
+    let ip: IpAddr = addr().parse().unwrap();
+    let endpoint = Endpoint::listen_addr(&peer, (ip, 0).into(), &EndpointCfg::new()).unwrap();
+    let at = endpoint.local_addr().unwrap();
+    let cfg = ConnCfg::new().timeout(LONG);
+    for peer in [
+        Peer::local(ip).unwrap(),
+        Peer::local(at).unwrap(),
+        Peer::remote(ip).unwrap(),
+        Peer::remote_timeout(at, LONG).unwrap(),
+    ] {
+        let client = ConnRequest::new_addr(&peer, at, &cfg).unwrap();
+        let client = client.connect(None).unwrap();
+        let server = next(&endpoint, &cfg).connect(None).unwrap();
+        client.wait_established(LONG).unwrap();
+        assert_eq!(client.peer_addr(), Some(at));
+        drop(server);
+    }
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| endpoint.accept(&cfg, None).unwrap());
+        Connection::open_addr(&peer, at, &cfg, None).unwrap();
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn a_loopback_address_of_no_device_is_refused_at_once() {
+    let peer = device!();
+    let cfg = ConnCfg::new().timeout(LONG);
+    // On a device of the loopback interface this one resolves.
+    if !on_standin() && Peer::local("127.0.0.2").is_ok() {
+        skip!("a device has the loopback interface");
+    }
+    for err in [
+        ConnRequest::new(&peer, "127.0.0.2", "7204", &cfg).unwrap_err(),
+        Peer::remote("127.0.0.2").unwrap_err(),
+    ] {
+        assert!(
+            matches!(&err, Error::NoDevice { address, .. } if address == "127.0.0.2"),
+            "{err:?}"
+        );
+    }
+}
+
+#[test]
+fn a_link_local_address_needs_its_zone() {
+    let peer = device!();
+    let at: SocketAddr = "[fe80::1]:7204".parse().unwrap();
+    for err in [
+        Peer::local("fe80::1").unwrap_err(),
+        Peer::remote(at).unwrap_err(),
+        ConnRequest::new_addr(&peer, at, &ConnCfg::new()).unwrap_err(),
+        Endpoint::listen(&peer, "fe80::1", "7204").unwrap_err(),
+    ] {
+        assert!(err.to_string().contains("the zone is missing"), "{err}");
+    }
+}
+
+#[test]
+fn the_time_that_is_over_for_an_address_is_said_so() {
+    device!();
+    let Some(nobody) = nobody() else {
+        skip!("{} is no IPv4 address", addr());
+    };
+    let time = Duration::from_millis(100);
+    match Peer::remote_timeout(&nobody, time).unwrap_err() {
+        Error::TimedOut { after, .. } => assert_eq!(after, time),
+        // The kernel may find out sooner.
+        err => assert!(matches!(err, Error::NoDevice { .. }), "{err:?}"),
     }
 }
 

@@ -163,7 +163,6 @@ fn few_responder_resources_slow_reads_down_and_lose_none() {
         .responder_resources(1)
         .initiator_depth(1)
         .sq_size(64)
-        .type_of_service(32)
         .retry_count(5);
     let rig = rig(&peer, &cfg);
     for n in 0..30 {

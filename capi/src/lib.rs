@@ -125,7 +125,14 @@ fn call(name: &'static str, line: u32, body: impl FnOnce() -> Outcome) -> c_int 
 #[inline(never)]
 fn failed(name: &'static str, line: u32, error: Error) -> c_int {
     log::emit(log::ERROR, "rpma-capi", line, name, format_args!("{error}"));
-    error.code()
+    match error {
+        // librpma has the resolver say so.
+        Error::InvalidArgument {
+            argument: "service",
+            ..
+        } => rpma::code::PROVIDER,
+        error => error.code(),
+    }
 }
 
 /// The number of an attempt that the provider refused.

@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::{Error, FlushMethod, Result, Srq};
+use crate::{Call, Capabilities, Error, FlushMethod, Peer, Result, Srq};
 
 /// The configuration of a connection.
 ///
@@ -12,7 +12,7 @@ use crate::{Error, FlushMethod, Result, Srq};
 ///
 /// let cfg = ConnCfg::new().timeout(Duration::from_secs(3)).sq_size(64).rq_size(0);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[doc(alias = "rpma_conn_cfg")]
 #[doc(alias = "rpma_conn_cfg_delete")]
 pub struct ConnCfg {
@@ -29,6 +29,7 @@ pub struct ConnCfg {
     pub(crate) flush_method: FlushMethod,
     pub(crate) retry_count: u8,
     pub(crate) rnr_retry_count: u8,
+    pub(crate) min_rnr_timer: u8,
     pub(crate) responder_resources: u8,
     pub(crate) initiator_depth: u8,
     pub(crate) type_of_service: Option<u8>,
@@ -52,6 +53,7 @@ impl Default for ConnCfg {
             flush_method: FlushMethod::Auto,
             retry_count: 7,
             rnr_retry_count: 7,
+            min_rnr_timer: 20,
             responder_resources: u8::MAX,
             initiator_depth: u8::MAX,
             type_of_service: None,
@@ -68,7 +70,8 @@ impl ConnCfg {
         ConnCfg::default()
     }
 
-    /// How long making an outgoing request may take: addresses and route, all addresses of the name together. Default: 1 s.
+    /// How long making an outgoing request may take: name, addresses and route, all addresses of
+    /// the name together. Default: 1 s.
     ///
     /// [`Connection::open`](crate::Connection::open) bounds the handshake by the same deadline too.
     #[doc(alias = "rpma_conn_cfg_set_timeout")]
@@ -169,6 +172,20 @@ impl ConnCfg {
         self
     }
 
+    /// How long the peer's device waits before it tries again to send here while no receive is
+    /// posted. Default: 10.24 ms.
+    ///
+    /// It is rounded up to one of the times that InfiniBand has (IBTA volume 1, "Encoding for RNR
+    /// NAK Timer Field"), in milliseconds: 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24,
+    /// 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72,
+    /// 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52; and 655.36, which is the
+    /// longest, what the connection manager sets, and what stays where the device refuses the
+    /// change. iWARP has none.
+    pub fn min_rnr_timer(mut self, time: Duration) -> Self {
+        self.min_rnr_timer = rnr_timer_code(time);
+        self
+    }
+
     /// How many reads, atomics and flushes of the peer this side answers at once. Default: what the device can (255).
     pub fn responder_resources(mut self, count: u8) -> Self {
         self.responder_resources = count;
@@ -181,7 +198,10 @@ impl ConnCfg {
         self
     }
 
-    /// The type of service of the connection's packets (`rdma_set_option(3)`, `RDMA_OPTION_ID_TOS`). Default: the system's.
+    /// The type of service of the connection's packets (`rdma_set_option(3)`,
+    /// `RDMA_OPTION_ID_TOS`). Default: the system's. The side that asks for the connection decides;
+    /// an incoming request with this is refused, since it would come too late
+    /// ([`EndpointCfg::type_of_service`](crate::EndpointCfg::type_of_service) is in time).
     pub fn type_of_service(mut self, tos: u8) -> Self {
         self.type_of_service = Some(tos);
         self
@@ -247,6 +267,65 @@ impl ConnCfg {
         self
     }
 
+    /// Refuses what the device cannot do.
+    pub(crate) fn check_limits(&self, caps: &Capabilities) -> Result<()> {
+        let receives = self.srq.as_ref().map_or(self.rq_size, Srq::depth);
+        let own_rcq = self.rcq_size > 0 || self.srq.as_ref().is_some_and(|srq| srq.rcq().is_some());
+        let completions = self
+            .sq_size
+            .saturating_add(if own_rcq { 0 } else { receives });
+        let depth = |asked: u8| if asked == u8::MAX { 0 } else { asked.into() };
+        for (argument, value, limit) in [
+            ("sq_size", self.sq_size, caps.max_queue_depth),
+            ("rq_size", self.rq_size, caps.max_queue_depth),
+            ("cq_size", self.cq_size, caps.max_cq_entries),
+            ("rcq_size", self.rcq_size, caps.max_cq_entries),
+            (
+                "sq_size with rq_size, on one completion queue",
+                completions,
+                caps.max_cq_entries,
+            ),
+            ("max_sge", self.max_sge, caps.max_sge),
+            (
+                "comp_vector",
+                self.comp_vector,
+                caps.completion_vectors.saturating_sub(1),
+            ),
+            (
+                "responder_resources",
+                depth(self.responder_resources),
+                caps.max_responder_resources,
+            ),
+            (
+                "initiator_depth",
+                depth(self.initiator_depth),
+                caps.max_initiator_depth,
+            ),
+        ] {
+            Error::above_limit(argument, value, limit)?;
+        }
+        Ok(())
+    }
+
+    /// Names `max_inline` where it is why a queue pair was refused: no query tells its limit
+    /// beforehand.
+    pub(crate) fn explain(&self, peer: &Peer, err: Error) -> Error {
+        let refused = matches!(
+            &err,
+            Error::Provider {
+                call: Call::RdmaCreateQpEx,
+                ..
+            }
+        );
+        if refused && self.max_inline > 8 {
+            if let Ok(limit) = peer.max_inline() {
+                return Error::above_limit("max_inline", self.max_inline, limit.max(8))
+                    .map_or_else(|above| above, |()| err);
+            }
+        }
+        err
+    }
+
     /// Refuses what no device could do.
     pub(crate) fn check(&self) -> Result<()> {
         if self.shared_channel && self.srq.as_ref().is_some_and(|srq| srq.rcq().is_some()) {
@@ -271,42 +350,56 @@ impl ConnCfg {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_are_librpmas() {
-        let cfg = ConnCfg::new();
-        assert_eq!(cfg.timeout_value(), Duration::from_millis(1000));
-        assert_eq!(
-            (
-                cfg.cq_size_value(),
-                cfg.rcq_size_value(),
-                cfg.sq_size_value(),
-                cfg.rq_size_value()
-            ),
-            (10, 0, 10, 10)
-        );
-        assert!(!cfg.shared_channel_value());
-        assert!(cfg.srq_value().is_none());
-        cfg.check().unwrap();
-    }
-
-    #[test]
-    fn what_no_device_can_do_is_refused_by_name() {
-        for (cfg, name) in [
-            (ConnCfg::new().max_sge(0), "max_sge"),
-            (ConnCfg::new().max_sge(17), "max_sge"),
-            (ConnCfg::new().retry_count(8), "retry_count"),
-            (ConnCfg::new().rnr_retry_count(8), "rnr_retry_count"),
-            (ConnCfg::new().ack_timeout(32), "ack_timeout"),
+impl fmt::Debug for ConnCfg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ConnCfg({:?}, cq {}, rcq {}, sq {}, rq {}, sge {}, inline {}, vector {}, {:?}, retry {}, rnr {}, rnr timer {}, depths {}/{}{}{}",
+            self.timeout,
+            self.cq_size,
+            self.rcq_size,
+            self.sq_size,
+            self.rq_size,
+            self.max_sge,
+            self.max_inline,
+            self.comp_vector,
+            self.flush_method,
+            self.retry_count,
+            self.rnr_retry_count,
+            self.min_rnr_timer,
+            self.responder_resources,
+            self.initiator_depth,
+            if self.shared_channel {
+                ", shared channel"
+            } else {
+                ""
+            },
+            if self.srq.is_some() { ", srq" } else { "" },
+        )?;
+        for (name, value) in [
+            ("tos", self.type_of_service),
+            ("ack timeout", self.ack_timeout),
         ] {
-            let err = cfg.check().unwrap_err();
-            assert!(
-                matches!(err, Error::InvalidArgument { argument, .. } if argument == name),
-                "{err}"
-            );
+            if let Some(value) = value {
+                write!(f, ", {name} {value}")?;
+            }
         }
+        f.write_str(")")
     }
 }
+
+/// InfiniBand's code for the shortest of its times that is not below `time`.
+fn rnr_timer_code(time: Duration) -> u8 {
+    // Of codes 1 to 31, in units of 10 us. Code 0 is 655.36 ms.
+    const TIMES: [u32; 31] = [
+        1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+        2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    ];
+    let code = TIMES
+        .iter()
+        .position(|units| time <= Duration::from_micros(10) * *units);
+    code.map_or(0, |at| at as u8 + 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     sync::{
@@ -9,13 +10,18 @@ use std::{
 };
 
 use super::{
-    conn_cfg::ConnCfg, event::ConnEvent, parts::Parts, raw::RawEvent, request::ConnRequest,
+    conn_cfg::ConnCfg,
+    event::ConnEvent,
+    host::OrUnknown,
+    parts::Parts,
+    raw::{EventChannel, RawEvent},
+    request::{ConnRequest, Param},
 };
 use crate::{
     Call, Cq, Error, Peer, PeerCfg, Result, Srq,
     numbers::CmEventKind,
     ops::Qp,
-    wait::{Until, Waker, set_nonblocking},
+    wait::{Turn, Until, Waker, set_nonblocking},
 };
 
 /// A connection, from the moment when it is asked for or accepted.
@@ -28,16 +34,24 @@ use crate::{
 ///
 /// Dropping a connection closes it: the peer sees it closed, operations in flight are gone without a completion. The drop
 /// does not wait for the peer.
-#[derive(Debug)]
 #[doc(alias = "rpma_conn")]
 pub struct Connection {
     pub(super) parts: Parts,
-    passive: bool,
+    param: Param,
     // What events have said; set by whoever took the event, with the turn to read the channel held.
+    pub(super) initiator_depth: OnceLock<u8>,
     established: AtomicBool,
     end: OnceLock<ConnEvent>,
     deadline: Until,
     timeout: Duration,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (OrUnknown(self.local_addr()), OrUnknown(self.peer_addr()));
+        let (qp, peer) = (self.qp_num(), self.peer());
+        write!(f, "Connection({from} to {to}, qp {qp}, {peer:?})")
+    }
 }
 
 /// Which completion queue of a connection with a shared channel has news.
@@ -50,10 +64,11 @@ pub struct Fired<'c> {
 }
 
 impl Connection {
-    pub(super) fn new(parts: Parts, passive: bool, deadline: Until, timeout: Duration) -> Self {
+    pub(super) fn new(parts: Parts, param: Param, deadline: Until, timeout: Duration) -> Self {
         Connection {
             parts,
-            passive,
+            param,
+            initiator_depth: OnceLock::new(),
             established: AtomicBool::new(false),
             end: OnceLock::new(),
             deadline,
@@ -73,7 +88,21 @@ impl Connection {
         cfg: &ConnCfg,
         private_data: Option<&[u8]>,
     ) -> Result<Self> {
-        let conn = ConnRequest::new(peer, node, service, cfg)?.connect(private_data)?;
+        Connection::establish(ConnRequest::new(peer, node, service, cfg)?, private_data)
+    }
+
+    /// As [`open`](Self::open), to an address and port. Nothing is resolved by name.
+    pub fn open_addr(
+        peer: &Peer,
+        addr: SocketAddr,
+        cfg: &ConnCfg,
+        private_data: Option<&[u8]>,
+    ) -> Result<Self> {
+        Connection::establish(ConnRequest::new_addr(peer, addr, cfg)?, private_data)
+    }
+
+    fn establish(request: ConnRequest, private_data: Option<&[u8]>) -> Result<Self> {
+        let conn = request.connect(private_data)?;
         conn.established_by(conn.deadline, conn.timeout)?;
         Ok(conn)
     }
@@ -103,8 +132,7 @@ impl Connection {
             if let Some(outcome) = self.known_outcome() {
                 return outcome;
             }
-            let event = turn.wait(channel.as_fd(), until, || channel.take())?;
-            self.note(event.ok_or_else(timed_out)?);
+            self.take(channel, turn, until)?.ok_or_else(timed_out)?;
         }
     }
 
@@ -152,24 +180,42 @@ impl Connection {
         let Some(turn) = channel.gate().turn(until) else {
             return Ok(None);
         };
-        let event = turn.wait(channel.as_fd(), until, || channel.take())?;
-        let event = event.map(|event| self.note(event));
-        drop(turn);
-        if let Some(event) = &event {
-            log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
-        }
-        Ok(event)
+        self.take(channel, turn, until)
     }
 
-    /// Keeps what the event says of the connection. The turn to read must be held, so that whoever
-    /// waits for such news knows of it before it waits for more.
-    fn note(&self, event: RawEvent) -> ConnEvent {
+    /// The channel's next event. What it says of the connection is kept before the turn to read
+    /// ends, so that whoever waits for such news knows of it before it waits for more.
+    fn take(
+        &self,
+        channel: &EventChannel,
+        turn: Turn<'_>,
+        until: Until,
+    ) -> Result<Option<ConnEvent>> {
+        let event = turn.wait(channel.as_fd(), until, || channel.take())?;
+        let noted = event.map(|event| self.note(event));
+        drop(turn);
+        let Some((event, answered)) = noted else {
+            return Ok(None);
+        };
+        log::debug!(target: "rpma", "connection {}: {:?}", self.qp_num(), event.cm_kind());
+        if answered {
+            self.set_min_rnr_timer();
+        }
+        Ok(Some(event))
+    }
+
+    /// Keeps what the event says of the connection, and says whether it is the answer that an active
+    /// side waits for.
+    fn note(&self, event: RawEvent) -> (ConnEvent, bool) {
         let event = ConnEvent::of(&event);
+        let mut answered = false;
         match event.cm_kind() {
             CmEventKind::ESTABLISHED => {
-                if !self.passive {
-                    // The answer's private data; there is one answer only.
-                    let _ = self.parts.private_data.set(event.private_data().into());
+                // There is one answer only, and the passive side has private data already.
+                let answer = event.private_data().into();
+                answered = self.parts.private_data.set(answer).is_ok();
+                if answered {
+                    self.agree(event.initiator_depth());
                 }
                 self.established.store(true, Ordering::Release);
             }
@@ -178,7 +224,33 @@ impl Connection {
                 let _ = self.end.set(event.clone());
             }
         }
-        event
+        (event, answered)
+    }
+
+    /// Takes note of how many reads the peer answers.
+    pub(super) fn agree(&self, offered_depth: u8) {
+        let depth = offered_depth.min(self.param.initiator_depth);
+        let depth = match self.peer().capabilities().max_initiator_depth {
+            0 => depth,
+            most => depth.min(most.min(255) as u8),
+        };
+        let _ = self.initiator_depth.set(depth);
+    }
+
+    /// Sets what the connection manager leaves at its worst value; on a queue pair that is
+    /// connected.
+    pub(super) fn set_min_rnr_timer(&self) {
+        if self.parts.iwarp() {
+            return;
+        }
+        if let Err(err) = self
+            .parts
+            .qp
+            .raw()
+            .set_min_rnr_timer(self.param.min_rnr_timer)
+        {
+            log::debug!(target: "rpma", "connection {}: {err}", self.qp_num());
+        }
     }
 
     /// What ends waits for the connection's events from another thread: [`next_event`](Self::next_event),
@@ -370,45 +442,6 @@ impl Connection {
     /// The address of the peer.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.parts.id.peer_addr()
-    }
-
-    /// The inline data, in bytes, that one operation may carry, as the device granted it.
-    pub fn max_inline(&self) -> u32 {
-        self.parts.qp.max_inline()
-    }
-
-    /// The longest message, in bytes.
-    pub fn max_message_size(&self) -> u64 {
-        self.parts.qp.max_message()
-    }
-
-    /// The number of slices that one operation may gather or scatter, as the device granted it.
-    pub fn max_sge(&self) -> u32 {
-        self.parts.qp.max_send_sge()
-    }
-
-    /// The number of operations that can be outstanding, as the device granted it.
-    pub fn sq_size(&self) -> u32 {
-        self.parts.qp.sq_depth()
-    }
-
-    /// The number of receives that can be outstanding, as the device granted it; 0 with a shared receive queue.
-    pub fn rq_size(&self) -> u32 {
-        self.parts.qp.rq_depth()
-    }
-
-    /// Can the connection do this flush natively, as far as this side is concerned?
-    pub fn has_native_flush(&self, kind: crate::FlushKind) -> bool {
-        let features = self.parts.qp.features();
-        match kind {
-            crate::FlushKind::Persistent => features.flush_persistent,
-            crate::FlushKind::Visibility => features.flush_visibility,
-        }
-    }
-
-    /// Does the connection have an atomic write of the device's own? Else it is an inline write behind a fence.
-    pub fn has_native_atomic_write(&self) -> bool {
-        self.parts.qp.features().atomic_write
     }
 
     #[inline]

@@ -2,9 +2,12 @@ use std::{ffi::c_int, ptr::NonNull, sync::Arc, time::Duration};
 
 use rdma_sys as ffi;
 
-use super::raw::{bound_context, resolved_context};
+use super::{
+    Target,
+    raw::{bound_context, resolved_context},
+};
 use crate::{
-    Call, DeviceInfo, Error, Peer, Result,
+    Call, Capabilities, Error, Result,
     verbs::{Context, last_errno},
 };
 
@@ -46,18 +49,19 @@ impl Drop for DeviceList {
     }
 }
 
-/// The RDMA devices of this machine that connections can be made on, as librdmacm opens them. No device is an empty list.
-///
-/// # Errors
-/// When the devices cannot be listed; a machine without RDMA support gives `ENODEV` or an empty list, as librdmacm has it.
-pub fn devices() -> Result<Vec<DeviceInfo>> {
+/// All devices that librdmacm opens, kept open by its list.
+pub(crate) fn contexts() -> Result<Vec<Context>> {
     let list = Arc::new(DeviceList::open()?);
-    Ok(list
-        .contexts()
-        .iter()
-        .filter_map(|raw| context(&list, *raw))
-        .map(|c| c.info())
-        .collect())
+    let contexts = list.contexts().iter();
+    Ok(contexts.filter_map(|raw| context(&list, *raw)).collect())
+}
+
+/// The device behind `raw`, which is not looked at unless librdmacm has it open; kept open by its
+/// list.
+pub(crate) fn context_of(raw: *mut ffi::ibv_context) -> Result<Option<Context>> {
+    let list = Arc::new(DeviceList::open()?);
+    let known = list.contexts().contains(&raw);
+    Ok(known.then(|| context(&list, raw)).flatten())
 }
 
 /// The device called `name`, kept open by its list.
@@ -66,13 +70,8 @@ pub(crate) fn context_by_name(name: &str) -> Result<Context> {
         address: name.to_owned(),
         source: std::io::Error::from_raw_os_error(errno),
     };
-    let list = match DeviceList::open() {
-        Ok(list) => Arc::new(list),
-        Err(err) => return Err(no_device(err.raw_os_error().unwrap_or(libc::ENODEV))),
-    };
-    list.contexts()
-        .iter()
-        .filter_map(|raw| context(&list, *raw))
+    let found = contexts().map_err(|err| no_device(err.raw_os_error().unwrap_or(libc::ENODEV)))?;
+    (found.into_iter())
         .find(|context| context.device_name() == name)
         .ok_or_else(|| no_device(libc::ENODEV))
 }
@@ -90,13 +89,15 @@ unsafe impl Send for RawContext {}
 unsafe impl Sync for RawContext {}
 
 impl RawContext {
-    /// The device that owns the local address `address`; see [`Peer::local`].
+    /// The device that owns the local address `address`; see [`Peer::local`](crate::Peer::local).
     pub fn local(address: &str) -> Result<Self> {
-        RawContext::anchored(bound_context(address)?.0)
+        RawContext::anchored(bound_context(Target::Name(address, None))?.0)
     }
 
-    /// The device over which the remote address `address` is reached; see [`Peer::remote`].
+    /// The device over which the remote address `address` is reached; see
+    /// [`Peer::remote`](crate::Peer::remote).
     pub fn remote(address: &str) -> Result<Self> {
+        let address = Target::Name(address, None);
         RawContext::anchored(resolved_context(address, Duration::from_millis(1000))?.0)
     }
 
@@ -116,30 +117,15 @@ impl RawContext {
     }
 }
 
-impl Peer {
-    /// A peer on a device that was opened by others: a C program's, say. It must be one of librdmacm's own, as `rdma_get_devices(3)` lists
-    /// them or a bound or resolved id has it in its `verbs` field, since connections are made by librdmacm. Limits are those of its first
-    /// port.
+impl Capabilities {
+    /// What a device can do that others have opened, by its first port; for the C interface.
     ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] where librdmacm does not have it; a pointer that is not in its list is not looked at.
-    #[doc(alias = "rpma_peer_new")]
-    pub fn from_raw_context(context: *mut ffi::ibv_context) -> Result<Peer> {
-        let list = DeviceList::open()?;
-        let raw = NonNull::new(context).filter(|raw| list.contexts().contains(&raw.as_ptr()));
-        let Some(raw) = raw else {
-            return Err(Error::invalid(
-                "context",
-                "not a device that librdmacm has opened",
-            ));
-        };
-        // SAFETY: the context is one of the list, which keeps it open.
-        Peer::on(unsafe { Context::new(raw, Box::new(list)) }, 1, None)
-    }
-
-    /// The C device context, for calls that this crate does not have. It stays open as long as the peer.
-    pub fn as_raw_context(&self) -> *mut ffi::ibv_context {
-        self.pd().context().as_ptr()
+    /// # Safety
+    /// `context` must be an open device context.
+    #[doc(hidden)]
+    pub unsafe fn of_raw_context(context: NonNull<ffi::ibv_context>) -> Result<Self> {
+        // SAFETY: the caller's contract; the context is used within this call only.
+        Capabilities::of(&unsafe { Context::new(context, Box::new(())) }, 1)
     }
 }
 

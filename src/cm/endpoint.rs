@@ -1,14 +1,16 @@
 use std::{
+    fmt,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     time::Duration,
 };
 
 use super::{
+    Target,
     conn_cfg::ConnCfg,
     connection::Connection,
     event::ConnEvent,
-    raw::{Address, EventChannel, Id, RawEvent, resolve},
+    raw::{Address, EventChannel, Id, RawEvent},
     request::ConnRequest,
 };
 use crate::{
@@ -47,7 +49,6 @@ impl EndpointCfg {
 ///
 /// [`AsFd`] gives an fd that is readable when a request waits. Dropping the endpoint stops listening; requests that were not taken
 /// are rejected, those that were live on.
-#[derive(Debug)]
 #[doc(alias = "rpma_ep")]
 pub struct Endpoint {
     id: Id,
@@ -59,8 +60,10 @@ impl Endpoint {
     /// [`local_addr`](Self::local_addr)).
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as `EADDRINUSE`;
-    /// [`Error::WrongDevice`] where the address belongs to another device than `peer`'s.
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is
+    /// neither known nor a port number; what `rdma_bind_addr(3)` and `rdma_listen(3)` say, such as
+    /// `EADDRINUSE`; [`Error::WrongDevice`] where the address belongs to another device than
+    /// `peer`'s.
     #[doc(alias = "rpma_ep_listen")]
     pub fn listen(peer: &Peer, node: &str, service: &str) -> Result<Self> {
         Endpoint::listen_with(peer, node, service, &EndpointCfg::default())
@@ -68,8 +71,17 @@ impl Endpoint {
 
     /// As [`listen`](Self::listen), with a configuration.
     pub fn listen_with(peer: &Peer, node: &str, service: &str, cfg: &EndpointCfg) -> Result<Self> {
+        Endpoint::on(peer, Target::Name(node, Some(service)), cfg)
+    }
+
+    /// As [`listen_with`](Self::listen_with), on an address and port. Nothing is resolved by name.
+    pub fn listen_addr(peer: &Peer, addr: SocketAddr, cfg: &EndpointCfg) -> Result<Self> {
+        Endpoint::on(peer, Target::Addr(addr), cfg)
+    }
+
+    fn on(peer: &Peer, target: Target<'_>, cfg: &EndpointCfg) -> Result<Self> {
         let mut last = None;
-        for address in resolve(node, Some(service), true)? {
+        for address in target.addresses(true, Until::Forever, Duration::ZERO)? {
             match listen_on(peer, &address, cfg) {
                 Ok(id) => {
                     return Ok(Endpoint {
@@ -191,6 +203,13 @@ impl Endpoint {
     }
 }
 
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = super::host::OrUnknown(self.local_addr());
+        write!(f, "Endpoint(at {at}, {:?})", self.peer)
+    }
+}
+
 impl AsFd for Endpoint {
     /// Readable when a request waits. It is in non-blocking mode, and must stay so. Under `EPOLLET`
     /// take requests after each edge until [`try_next_request`](Self::try_next_request) gives `None`.
@@ -201,6 +220,7 @@ impl AsFd for Endpoint {
 }
 
 fn listen_on(peer: &Peer, address: &Address, cfg: &EndpointCfg) -> Result<Id> {
+    address.check_zone()?;
     let id = Id::create(EventChannel::create()?)?;
     id.bind(address)?;
     if !address.is_unspecified() && id.raw_context() != peer.pd().context().as_ptr() {

@@ -48,6 +48,7 @@ pub struct ConnEvent {
     kind: CmEventKind,
     status: i32,
     private_data: Box<[u8]>,
+    initiator_depth: u8,
 }
 
 impl ConnEvent {
@@ -81,6 +82,12 @@ impl ConnEvent {
         &self.private_data
     }
 
+    /// How many reads and atomics of this side the peer answers at once; 0 where the event is of
+    /// another kind.
+    pub(crate) fn initiator_depth(&self) -> u8 {
+        self.initiator_depth
+    }
+
     /// Copies the event out, so that it can be acknowledged.
     pub(super) fn of(event: &RawEvent) -> Self {
         ConnEvent {
@@ -89,6 +96,7 @@ impl ConnEvent {
             // are so already.
             status: event.status().checked_abs().unwrap_or(libc::EIO),
             private_data: event.private_data().into(),
+            initiator_depth: event.initiator_depth(),
         }
     }
 

@@ -9,6 +9,8 @@ mod connection;
 mod devices;
 mod endpoint;
 mod event;
+mod granted;
+mod host;
 mod operations;
 #[allow(unsafe_code)]
 mod parts;
@@ -18,10 +20,12 @@ mod request;
 
 pub use conn_cfg::ConnCfg;
 pub use connection::{Connection, Fired};
-pub(crate) use devices::context_by_name;
-pub use devices::{RawContext, devices};
+pub use devices::RawContext;
+pub(crate) use devices::{context_by_name, context_of, contexts};
 pub use endpoint::{Endpoint, EndpointCfg};
 pub use event::{ConnEvent, ConnEventKind};
+pub use host::Host;
+pub(crate) use host::Target;
 pub use operations::Operations;
 pub(crate) use raw::{Address, bound_context, resolved_context};
 pub use request::ConnRequest;

@@ -1,11 +1,13 @@
-use std::time::Duration;
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use super::{
+    Target,
     conn_cfg::ConnCfg,
     connection::Connection,
     event::ConnEvent,
+    host::OrUnknown,
     parts::Parts,
-    raw::{Address, ConnParam, EventChannel, Id, resolve},
+    raw::{Address, ConnParam, EventChannel, Id},
 };
 use crate::{
     Call, Error, Peer, RecvBatch, Result, mr::LocalSlice, numbers::CmEventKind, wait::Until,
@@ -16,13 +18,13 @@ use crate::{
 ///
 /// It has its queues already: receives can be posted before the connection is made, so that no message finds none.
 /// Dropping an incoming request rejects it; dropping an outgoing one forgets it. Either way all that it took is given back.
-#[derive(Debug)]
 #[doc(alias = "rpma_conn_req")]
 #[must_use = "dropping an incoming request rejects it"]
 pub struct ConnRequest {
     parts: Parts,
     role: Role,
     param: Param,
+    offered_depth: Option<u8>,
     deadline: Until,
     timeout: Duration,
     // Taken by `connect` and `reject`: what is left is not rejected on drop.
@@ -37,37 +39,54 @@ enum Role {
 
 /// What of the configuration is needed when the connection is made.
 #[derive(Debug, Clone, Copy)]
-struct Param {
+pub(super) struct Param {
     retry_count: u8,
     rnr_retry_count: u8,
+    pub(super) min_rnr_timer: u8,
     responder_resources: u8,
-    initiator_depth: u8,
+    /// Not above what the peer of an incoming request answers, unless it is 255: as many as there
+    /// are.
+    pub(super) initiator_depth: u8,
 }
 
 impl ConnRequest {
     /// A request for a connection to `node`, an address or a name, and `service`, a port number or a service's name.
     ///
-    /// Blocks until address and route are resolved, for [`ConnCfg::timeout`] at most; all addresses of the name are tried in order, and what is
-    /// left of the time is shared evenly among those that are left.
+    /// Blocks until name, address and route are resolved, for [`ConnCfg::timeout`] at most; all
+    /// addresses of the name are tried in order, and what is left of the time is shared evenly
+    /// among those that are left.
     ///
     /// # Errors
-    /// [`Error::Resolve`] for a name that is none, [`Error::Connection`] where no route leads there,
-    /// [`Error::WrongDevice`] where the route goes over another device than `peer`'s, [`Error::TimedOut`], and what the provider says of
-    /// the queues.
+    /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is
+    /// neither known nor a port number, [`Error::NoDevice`] for a loopback address that no device
+    /// has, [`Error::Connection`] where no route leads there, [`Error::WrongDevice`] where the
+    /// route goes over another device than `peer`'s, [`Error::TimedOut`], and what the provider
+    /// says of the queues.
     ///
     /// Source: `rdma_resolve_addr(3)`, `rdma_resolve_route(3)`, `rdma_create_qp(3)`.
     #[doc(alias = "rpma_conn_req_new")]
     pub fn new(peer: &Peer, node: &str, service: &str, cfg: &ConnCfg) -> Result<Self> {
+        ConnRequest::to(peer, Target::Name(node, Some(service)), cfg)
+    }
+
+    /// As [`new`](Self::new), for a connection to an address and port. Nothing is resolved by name.
+    pub fn new_addr(peer: &Peer, addr: SocketAddr, cfg: &ConnCfg) -> Result<Self> {
+        ConnRequest::to(peer, Target::Addr(addr), cfg)
+    }
+
+    fn to(peer: &Peer, target: Target<'_>, cfg: &ConnCfg) -> Result<Self> {
         cfg.check()?;
+        cfg.check_limits(peer.capabilities())?;
         let deadline = Until::after(cfg.timeout);
-        let addresses = resolve(node, Some(service), false)?;
+        let addresses = target.addresses(false, deadline, cfg.timeout)?;
         let mut last = None;
         for (n, address) in addresses.iter().enumerate() {
             // An address that nobody has takes all the time that it is given: some must be left for those behind it.
             let share = deadline.share(addresses.len() - n);
             match route_to(peer, address, cfg, share) {
                 Ok(id) => {
-                    let parts = Parts::create(peer, id, cfg, None).map_err(|(_, err)| err)?;
+                    let parts = Parts::create(peer, id, cfg, None)
+                        .map_err(|(_, err)| cfg.explain(peer, err))?;
                     return Ok(ConnRequest::with_parts(parts, Role::Active, cfg, deadline));
                 }
                 Err(err) => {
@@ -94,21 +113,32 @@ impl ConnRequest {
             // First of all: no event of this connection may land on the listener's channel from now on.
             id.migrate(channel)?;
             check_device(peer, &id)?;
-            cfg.check()
+            cfg.check()?;
+            cfg.check_limits(peer.capabilities())?;
+            if cfg.type_of_service.is_some() {
+                return Err(Error::invalid(
+                    "type_of_service",
+                    "comes too late for an incoming request: EndpointCfg has one that does not",
+                ));
+            }
+            match cfg.ack_timeout {
+                Some(exponent) => id.set_ack_timeout(exponent),
+                None => Ok(()),
+            }
         });
         if let Err(err) = prepared {
             reject(&id, &[]);
             return Err(err);
         }
         let deadline = Until::after(cfg.timeout);
+        let offered = event.initiator_depth();
         let private_data = event.into_private_data();
         match Parts::create(peer, id, cfg, Some(private_data)) {
-            Ok(parts) => Ok(Some(ConnRequest::with_parts(
-                parts,
-                Role::Passive,
-                cfg,
-                deadline,
-            ))),
+            Ok(parts) => {
+                let mut request = ConnRequest::with_parts(parts, Role::Passive, cfg, deadline);
+                request.limit_depth(offered);
+                Ok(Some(request))
+            }
             Err((id, err)) if !id.can_have_qp() => {
                 drop(id);
                 log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
@@ -116,18 +146,29 @@ impl ConnRequest {
             }
             Err((id, err)) => {
                 reject(&id, &[]);
-                Err(err)
+                Err(cfg.explain(peer, err))
             }
         }
+    }
+
+    /// Holds the depth to what the peer offers.
+    fn limit_depth(&mut self, offered: u8) {
+        let asked = &mut self.param.initiator_depth;
+        if *asked != u8::MAX {
+            *asked = (*asked).min(offered);
+        }
+        self.offered_depth = Some(offered);
     }
 
     fn with_parts(parts: Parts, role: Role, cfg: &ConnCfg, deadline: Until) -> Self {
         ConnRequest {
             parts,
             role,
+            offered_depth: None,
             param: Param {
                 retry_count: cfg.retry_count,
                 rnr_retry_count: cfg.rnr_retry_count,
+                min_rnr_timer: cfg.min_rnr_timer,
                 responder_resources: cfg.responder_resources,
                 initiator_depth: cfg.initiator_depth,
             },
@@ -171,9 +212,14 @@ impl ConnRequest {
             Role::Passive => self.parts.id.accept(param)?,
         }
         self.pending = false;
-        let passive = self.role == Role::Passive;
+        let (param, offered_depth) = (self.param, self.offered_depth);
         let (parts, deadline, timeout) = self.into_parts();
-        Ok(Connection::new(parts, passive, deadline, timeout))
+        let conn = Connection::new(parts, param, deadline, timeout);
+        if let Some(depth) = offered_depth {
+            conn.agree(depth);
+            conn.set_min_rnr_timer();
+        }
+        Ok(conn)
     }
 
     /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand and RoCE, 251 on iWARP). An outgoing request is forgotten.
@@ -210,12 +256,12 @@ impl ConnRequest {
     }
 
     /// The address of the peer, where the connection manager knows it.
-    pub fn peer_addr(&self) -> Option<std::net::SocketAddr> {
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.parts.id.peer_addr()
     }
 
     /// The local address of the connection, where the connection manager knows it.
-    pub fn local_addr(&self) -> Option<std::net::SocketAddr> {
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.parts.id.local_addr()
     }
 
@@ -240,6 +286,18 @@ impl ConnRequest {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped, and its only field that owns anything is read out once.
         (unsafe { std::ptr::read(&this.parts) }, deadline, timeout)
+    }
+}
+
+impl fmt::Debug for ConnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.is_incoming() { "from" } else { "to" };
+        let (addr, qp) = (OrUnknown(self.peer_addr()), self.qp_num());
+        write!(
+            f,
+            "ConnRequest({way} {addr}, qp {qp}, {:?})",
+            self.parts.peer
+        )
     }
 }
 
@@ -280,6 +338,7 @@ fn check_device(peer: &Peer, id: &Id) -> Result<()> {
 
 /// An id with address and route resolved.
 fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> Result<Id> {
+    address.check_remote()?;
     let id = Id::create(EventChannel::create()?)?;
     if let Some(tos) = cfg.type_of_service {
         id.set_type_of_service(tos)?;

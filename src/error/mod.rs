@@ -8,6 +8,7 @@
 //! "Nothing there yet" is no error in this crate: it is `Ok(None)`, `Ok(false)` or an empty slice.
 
 mod call;
+pub mod code;
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +84,20 @@ pub enum Error {
         argument: &'static str,
         /// Its length, in bytes (or elements, when a list is too long).
         length: u64,
+        /// The most that is allowed.
+        limit: u64,
+        /// Who sets the limit.
+        limited_by: &'static str,
+    },
+
+    /// An argument is above what the device has. Nothing was done.
+    #[error("{argument}: {value} is above {limit}, the most that {limited_by} allows")]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    AboveLimit {
+        /// The name of the argument.
+        argument: &'static str,
+        /// What it was.
+        value: u64,
         /// The most that is allowed.
         limit: u64,
         /// Who sets the limit.
@@ -278,40 +293,6 @@ pub enum Error {
     },
 }
 
-/// librpma's error numbers, as its C interface returns them.
-pub mod code {
-    /// An unknown error.
-    #[doc(alias = "RPMA_E_UNKNOWN")]
-    pub const UNKNOWN: i32 = -100000;
-    /// Not supported.
-    #[doc(alias = "RPMA_E_NOSUPP")]
-    pub const NOSUPP: i32 = -100001;
-    /// A provider (libibverbs, librdmacm, the system) failed.
-    #[doc(alias = "RPMA_E_PROVIDER")]
-    pub const PROVIDER: i32 = -100002;
-    /// Out of memory.
-    #[doc(alias = "RPMA_E_NOMEM")]
-    pub const NOMEM: i32 = -100003;
-    /// Invalid argument.
-    #[doc(alias = "RPMA_E_INVAL")]
-    pub const INVAL: i32 = -100004;
-    /// No completion yet.
-    #[doc(alias = "RPMA_E_NO_COMPLETION")]
-    pub const NO_COMPLETION: i32 = -100005;
-    /// No event yet.
-    #[doc(alias = "RPMA_E_NO_EVENT")]
-    pub const NO_EVENT: i32 = -100006;
-    /// Try again.
-    #[doc(alias = "RPMA_E_AGAIN")]
-    pub const AGAIN: i32 = -100007;
-    /// The completion channel is shared.
-    #[doc(alias = "RPMA_E_SHARED_CHANNEL")]
-    pub const SHARED_CHANNEL: i32 = -100008;
-    /// The completion channel is not shared.
-    #[doc(alias = "RPMA_E_NOT_SHARED_CHNL")]
-    pub const NOT_SHARED_CHNL: i32 = -100009;
-}
-
 impl Error {
     /// librpma's number for this error: one of [`code`].
     pub fn code(&self) -> i32 {
@@ -319,6 +300,7 @@ impl Error {
             Error::Provider { .. }
             | Error::QueueFull { .. }
             | Error::PartlyPosted { .. }
+            | Error::AboveLimit { .. }
             | Error::Resolve { .. }
             | Error::NoDevice { .. }
             | Error::Connection { .. }
@@ -401,6 +383,7 @@ impl Error {
             | Error::OutOfRange { .. }
             | Error::LengthMismatch { .. }
             | Error::TooLong { .. }
+            | Error::AboveLimit { .. }
             | Error::Misaligned { .. }
             | Error::MissingUsage { .. }
             | Error::ForeignRegion { .. }
@@ -451,6 +434,19 @@ impl Error {
     #[cold]
     pub(crate) fn invalid(argument: &'static str, problem: &'static str) -> Self {
         Error::InvalidArgument { argument, problem }
+    }
+
+    /// Refuses what is above a limit of the device; 0 is no limit.
+    pub(crate) fn above_limit(argument: &'static str, value: u32, limit: u32) -> Result<()> {
+        if limit == 0 || value <= limit {
+            return Ok(());
+        }
+        Err(Error::AboveLimit {
+            argument,
+            value: value.into(),
+            limit: limit.into(),
+            limited_by: "the device",
+        })
     }
 
     /// A missing capability.

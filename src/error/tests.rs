@@ -82,6 +82,16 @@ fn table() -> Vec<(Error, io::ErrorKind, bool)> {
             false,
         ),
         (
+            Error::AboveLimit {
+                argument,
+                value: 2,
+                limit: 1,
+                limited_by: "",
+            },
+            InvalidInput,
+            false,
+        ),
+        (
             Error::Misaligned {
                 argument,
                 address: 1,
@@ -215,6 +225,7 @@ fn place(err: &Error) -> usize {
         Error::Again { .. } => 21,
         Error::InUse { .. } => 22,
         Error::Woken => 23,
+        Error::AboveLimit { .. } => 24,
     }
 }
 
@@ -222,7 +233,7 @@ fn place(err: &Error) -> usize {
 fn every_kind_is_classified() {
     let table = table();
     let places: HashSet<usize> = table.iter().map(|(err, ..)| place(err)).collect();
-    assert_eq!(places, (0..24).collect());
+    assert_eq!(places, (0..25).collect());
     for (err, _, fatal) in table {
         assert_eq!(err.is_fatal(), fatal, "{err:?}");
         assert_eq!(err.is_timeout(), matches!(err, Error::TimedOut { .. }));

@@ -419,7 +419,7 @@ impl<'a> LocalSlice<'a> {
     /// What its region was registered for.
     #[inline]
     pub const fn usage(&self) -> Usage {
-        Usage::from_bits_truncate(self.tag as u32)
+        Usage::from_bits_retain(self.tag as u32)
     }
 }
 

@@ -52,8 +52,8 @@ mod access {
     pub(super) use rdma_sys::{
         IBV_ACCESS_FLUSH_GLOBAL as FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT as FLUSH_PERSISTENT,
         IBV_ACCESS_LOCAL_WRITE as LOCAL_WRITE, IBV_ACCESS_ON_DEMAND as ON_DEMAND,
-        IBV_ACCESS_REMOTE_ATOMIC as REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ as REMOTE_READ,
-        IBV_ACCESS_REMOTE_WRITE as REMOTE_WRITE,
+        IBV_ACCESS_RELAXED_ORDERING as RELAXED_ORDERING, IBV_ACCESS_REMOTE_ATOMIC as REMOTE_ATOMIC,
+        IBV_ACCESS_REMOTE_READ as REMOTE_READ, IBV_ACCESS_REMOTE_WRITE as REMOTE_WRITE,
     };
 }
 
@@ -71,6 +71,16 @@ pub(crate) struct AccessEnv {
 }
 
 impl Usage {
+    /// The device and the bus may reorder accesses to the region, which some machines do faster. An
+    /// option beside usages, and not in [`all`](Self::all); a device that has no such thing ignores
+    /// it.
+    ///
+    /// What a completion says still holds. But a write or a flush may overtake the writes before
+    /// it, so a flag or the end of a buffer may be seen before the bytes in front of it: refused
+    /// with the two FLUSH usages, and wrong for memory that is watched without a completion.
+    #[doc(alias = "IBV_ACCESS_RELAXED_ORDERING")]
+    pub const RELAXED_ORDERING: Usage = Usage::from_bits_retain(512);
+
     /// The bits that librpma knows and puts on the wire.
     pub(crate) const WIRE: Usage = Usage::from_bits_retain(0xff);
 
@@ -92,6 +102,7 @@ impl Usage {
         grant(Usage::READ_DST, env.iwarp, access::REMOTE_WRITE);
         grant(Usage::WRITE_DST, true, access::REMOTE_WRITE);
         grant(Usage::ATOMIC, true, access::REMOTE_ATOMIC);
+        grant(Usage::RELAXED_ORDERING, true, access::RELAXED_ORDERING);
         // The kernel refuses REMOTE_WRITE and REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3)). WRITE_SRC and SEND only let the
         // device read what the process itself registered: they ask for nothing.
         grant(Usage::WRITES, true, access::LOCAL_WRITE);
@@ -114,14 +125,28 @@ impl Usage {
         rights
     }
 
-    /// Refuses what no device needs to be asked about: registering for nothing, and registering read-only memory as a destination.
-    pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
-        if self.is_empty() || !Usage::all().contains(self) {
+    /// Refuses what means nothing, and what cannot go together.
+    fn check(self) -> Result<()> {
+        let usages = self.difference(Usage::RELAXED_ORDERING);
+        if usages.is_empty() || !Usage::all().contains(usages) {
             return Err(Error::invalid(
                 "usage",
                 "empty, or with bits that have no meaning",
             ));
         }
+        if usages != self && self.intersects(Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT) {
+            return Err(Error::invalid(
+                "usage",
+                "with RELAXED_ORDERING a flush may overtake the writes that it should flush",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses what no device needs to be asked about: registering for nothing, and registering
+    /// read-only memory as a destination.
+    pub(crate) fn check_memory(self, memory: &Memory) -> Result<()> {
+        self.check()?;
         if memory.len() == 0 {
             return Err(Error::invalid(
                 "memory",
@@ -139,12 +164,7 @@ impl Usage {
 
     /// Refuses what cannot be a region of memory that only the device reaches.
     pub(crate) fn check_device_only(self, len: usize, address: u64) -> Result<()> {
-        if self.is_empty() || !Usage::all().contains(self) {
-            return Err(Error::invalid(
-                "usage",
-                "empty, or with bits that have no meaning",
-            ));
-        }
+        self.check()?;
         if len == 0 {
             return Err(Error::invalid("len", "a region has at least one byte"));
         }
@@ -184,142 +204,4 @@ impl FlushMethods {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{access::*, *};
-
-    const IB: AccessEnv = AccessEnv {
-        iwarp: false,
-        native_visibility: false,
-        native_persistent: false,
-        on_demand: false,
-    };
-    const IWARP: AccessEnv = AccessEnv { iwarp: true, ..IB };
-    const NATIVE: AccessEnv = AccessEnv {
-        native_visibility: true,
-        native_persistent: true,
-        ..IB
-    };
-
-    #[test]
-    fn each_usage_asks_for_what_it_needs() {
-        let table = [
-            (Usage::READ_SRC, REMOTE_READ, REMOTE_READ, REMOTE_READ),
-            (
-                Usage::READ_DST,
-                LOCAL_WRITE,
-                LOCAL_WRITE | REMOTE_WRITE,
-                LOCAL_WRITE,
-            ),
-            (Usage::WRITE_SRC, 0, 0, 0),
-            (
-                Usage::WRITE_DST,
-                LOCAL_WRITE | REMOTE_WRITE,
-                LOCAL_WRITE | REMOTE_WRITE,
-                LOCAL_WRITE | REMOTE_WRITE,
-            ),
-            (
-                Usage::FLUSH_VISIBILITY,
-                REMOTE_READ,
-                REMOTE_READ,
-                REMOTE_READ | FLUSH_GLOBAL,
-            ),
-            (
-                Usage::FLUSH_PERSISTENT,
-                REMOTE_READ,
-                REMOTE_READ,
-                REMOTE_READ | access::FLUSH_PERSISTENT,
-            ),
-            (Usage::SEND, 0, 0, 0),
-            (Usage::RECV, LOCAL_WRITE, LOCAL_WRITE, LOCAL_WRITE),
-            (
-                Usage::ATOMIC,
-                LOCAL_WRITE | REMOTE_ATOMIC,
-                LOCAL_WRITE | REMOTE_ATOMIC,
-                LOCAL_WRITE | REMOTE_ATOMIC,
-            ),
-        ];
-        for (usage, ib, iwarp, native) in table {
-            assert_eq!(usage.access(IB), ib, "{usage:?} on InfiniBand");
-            assert_eq!(usage.access(IWARP), iwarp, "{usage:?} on iWARP");
-            assert_eq!(
-                usage.access(NATIVE),
-                native,
-                "{usage:?} where flush is native"
-            );
-        }
-    }
-
-    #[test]
-    fn rights_of_a_combination_are_the_union() {
-        for bits in 1..512u32 {
-            let usage = Usage::from_bits_truncate(bits);
-            for env in [IB, IWARP, NATIVE] {
-                let union = usage.iter().fold(0, |sum, one| sum | one.access(env));
-                assert_eq!(usage.access(env), union, "{usage:?} {env:?}");
-                let on_demand = AccessEnv {
-                    on_demand: true,
-                    ..env
-                };
-                assert_eq!(usage.access(on_demand), union | ON_DEMAND);
-                if union & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
-                    assert_ne!(union & LOCAL_WRITE, 0, "the kernel refuses {usage:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn methods_follow_from_what_was_granted() {
-        let both = Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT;
-        assert_eq!(
-            FlushMethods::from_access(both.access(NATIVE)),
-            FlushMethods::all()
-        );
-        assert_eq!(
-            FlushMethods::from_access(both.access(IB)),
-            FlushMethods::empty()
-        );
-        let given_up = AccessEnv {
-            native_persistent: false,
-            ..NATIVE
-        };
-        assert_eq!(
-            FlushMethods::from_access(both.access(given_up)),
-            FlushMethods::NATIVE_VISIBILITY
-        );
-    }
-
-    #[test]
-    fn a_missing_usage_is_named() {
-        let have = Usage::READ_SRC | Usage::SEND;
-        assert_eq!(have.first_missing(Usage::READ_SRC), None);
-        assert_eq!(
-            have.first_missing(Usage::READ_SRC | Usage::WRITE_SRC),
-            Some("WRITE_SRC")
-        );
-        assert_eq!(
-            have.first_missing(Usage::FLUSH_PERSISTENT),
-            Some("FLUSH_PERSISTENT")
-        );
-    }
-
-    #[test]
-    fn every_bit_has_a_name_and_the_wire_holds_the_lowest_eight() {
-        assert_eq!(Usage::all().bits(), 0x1ff);
-        assert_eq!(Usage::all().iter_names().count(), 9);
-        assert_eq!(Usage::WIRE | Usage::ATOMIC, Usage::all());
-    }
-
-    #[test]
-    fn registering_for_nothing_is_refused() {
-        let memory = Memory::anonymous(8).unwrap();
-        assert!(Usage::empty().check_memory(&memory).is_err());
-        assert!(
-            Usage::from_bits_retain(1 << 20)
-                .check_memory(&memory)
-                .is_err()
-        );
-        assert!(Usage::all().check_memory(&memory).is_ok());
-        assert!(Usage::SEND.check_memory(&Memory::nothing()).is_err());
-    }
-}
+mod tests;

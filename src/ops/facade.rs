@@ -39,6 +39,18 @@ macro_rules! for_each_operation {
         fn write_with_imm(src: &impl AsLocalSlice, dst: &RemoteSlice, imm: u32)
             = operation(Op::WriteImm, Near::Slices(from_ref(src.as_local_slice())), Some(dst), Args::imm(imm));
 
+        /// Writes several slices, one after the other, with immediate data; see
+        /// [`write_with_imm`](Self::write_with_imm) and [`write_gather`](Self::write_gather).
+        #[doc(alias = "IBV_WR_RDMA_WRITE_WITH_IMM")]
+        fn write_gather_with_imm(src: &[LocalSlice<'_>], dst: &RemoteSlice, imm: u32)
+            = operation(Op::WriteImm, Near::Slices(src), Some(dst), Args::imm(imm));
+
+        /// Writes plain bytes with immediate data; see [`write_with_imm`](Self::write_with_imm) and
+        /// [`write_inline`](Self::write_inline).
+        #[doc(alias = "IBV_WR_RDMA_WRITE_WITH_IMM")]
+        fn write_inline_with_imm(src: &[u8], dst: &RemoteSlice, imm: u32)
+            = operation(Op::WriteImm, Near::Bytes(src), Some(dst), Args::imm(imm));
+
         /// Reads the peer's memory `src` into `dst`, of the same length.
         ///
         /// `dst` must be registered for [`Usage::READ_DST`](crate::Usage::READ_DST) and `src` for

@@ -165,6 +165,11 @@ impl Qp {
         self.raw.as_ptr()
     }
 
+    /// The queue pair itself.
+    pub(crate) fn raw(&self) -> &RawQp {
+        &self.raw
+    }
+
     pub(crate) fn features(&self) -> Features {
         self.features
     }

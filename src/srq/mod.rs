@@ -101,7 +101,8 @@ impl Srq {
     ///
     /// # Errors
     /// [`Error::NotSupported`](crate::Error::NotSupported) where the device has none,
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a size of 0, and what `ibv_create_srq(3)` says.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a size of 0,
+    /// [`Error::AboveLimit`](crate::Error::AboveLimit), and what `ibv_create_srq(3)` says.
     #[doc(alias = "rpma_srq_new")]
     pub fn new(peer: &Peer, cfg: &SrqCfg) -> Result<Self> {
         if cfg.size == 0 {
@@ -113,9 +114,20 @@ impl Srq {
         if cfg.max_sge == 0 || cfg.max_sge > crate::ops::MAX_SGE as u32 {
             return Err(crate::Error::invalid("max_sge", "not within 1..=16"));
         }
+        let caps = peer.capabilities();
+        for (argument, value, limit) in [
+            ("size", cfg.size, caps.max_srq_depth),
+            ("rcq_size", cfg.rcq_size, caps.max_cq_entries),
+            (
+                "comp_vector",
+                cfg.comp_vector,
+                caps.completion_vectors.saturating_sub(1),
+            ),
+        ] {
+            crate::Error::above_limit(argument, value, limit)?;
+        }
         let raw = RawSrq::create(peer.pd(), cfg.size, cfg.max_sge)?;
         let (depth, max_sge) = raw.granted();
-        let caps = peer.capabilities();
         let receives = ReceiveQueue::new(
             peer.tag(),
             max_sge,

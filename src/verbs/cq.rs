@@ -133,7 +133,7 @@ impl RawCq {
         };
         // SAFETY: the CQ is alive, and so is its context with the table of operations.
         match unsafe { (*(*raw.as_ptr()).context).ops.poll_cq } {
-            Some(_) if context.transport().is_iwarp() => cq.poll_cq = poll_without_first_parts,
+            Some(_) if context.is_iwarp() => cq.poll_cq = poll_without_first_parts,
             Some(poll_cq) => cq.poll_cq = poll_cq,
             None => {
                 return Err(Error::not_supported(

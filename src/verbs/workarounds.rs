@@ -11,7 +11,7 @@
 use bitflags::bitflags;
 use rdma_sys as ffi;
 
-use super::Capabilities;
+use crate::Capabilities;
 
 bitflags! {
     /// The ways around faults that a queue pair takes.

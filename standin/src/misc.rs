@@ -5,7 +5,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use rdma_sys as ffi;
 
 use crate::calls::{Call, enter};
+use crate::config::Personality;
 use crate::ret::{minus, null};
+use crate::world::world;
 
 fn name(list: &[&'static CStr], at: usize) -> *const c_char {
     list.get(at).copied().unwrap_or(c"unknown").as_ptr()
@@ -194,6 +196,21 @@ absent_minus! {
 absent_void! { ibv_unimport_pd ibv_unimport_mr ibv_unimport_dm }
 
 #[unsafe(no_mangle)]
-extern "C" fn ibv_query_qp_data_in_order() -> c_int {
-    0
+extern "C" fn ibv_query_qp_data_in_order(
+    qp: *mut ffi::ibv_qp,
+    _op: ffi::ibv_wr_opcode,
+    flags: u32,
+) -> c_int {
+    let w = world();
+    let adapter = w
+        .qps
+        .at(qp as usize)
+        .is_some_and(|q| w.personality_of(q.context) == Personality::Mlx5);
+    // In 128-byte blocks only, as adapters on some buses say.
+    let flagged = flags == ffi::IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS;
+    if adapter && flagged {
+        ffi::IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES as c_int
+    } else {
+        0
+    }
 }

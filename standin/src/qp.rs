@@ -200,11 +200,18 @@ impl World {
         }
     }
 
-    /// Connects a queue pair to a peer's, ready to send.
-    pub fn connect_qp(&mut self, key: usize, remote: u32, retry: u8, rnr_retry: u8) {
+    /// Connects the queue pair of an id to a peer's, ready to send.
+    pub fn connect_qp(&mut self, id: usize, remote: u32, retry: u8, rnr_retry: u8) {
+        let Some(i) = self.ids.at(id) else {
+            return;
+        };
+        let (key, timeout, ours, theirs) = (i.qp, i.ack_timeout, i.offer, i.offered);
         let Some(q) = self.qps.at_mut(key) else {
             return;
         };
+        q.attr.timeout = timeout;
+        q.attr.max_rd_atomic = ours.initiator_depth.min(theirs.responder_resources);
+        q.attr.max_dest_rd_atomic = ours.responder_resources.min(theirs.initiator_depth);
         q.remote = remote;
         q.attr.retry_cnt = retry;
         q.rnr_retry = rnr_retry;

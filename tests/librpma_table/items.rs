@@ -17,7 +17,7 @@ fn goes_to_any_thread<T: Send + Sync>() {}
 #[test]
 fn all_items_exist() {
     exist! {
-        rpma::Peer::local, rpma::Peer::remote, rpma::Peer::device, rpma::Peer::from_raw_context, rpma::Peer::register,
+        rpma::Peer::local::<&str>, rpma::Peer::remote::<&str>, rpma::Peer::device, rpma::Peer::from_raw_context, rpma::Peer::register,
         rpma::LocalRegion::close, rpma::LocalRegion::descriptor, rpma::LocalRegion::as_ptr, rpma::LocalRegion::as_mut_ptr,
         rpma::LocalRegion::len,
         rpma::Descriptor::LEN, rpma::Descriptor::as_bytes,

@@ -269,8 +269,14 @@ impl Sweep {
                 self.fail(&Failure { errno, ..failure });
             }
         }
+        // What sysfs does not say of a device is not known, and nobody is told.
+        let facts = |call| call == "open" && scenario.name.starts_with("device");
         // The system calls are the same on all devices, almost.
-        for (turn, &(call, nth)) in system.iter().enumerate() {
+        for (turn, &(call, nth)) in system
+            .iter()
+            .enumerate()
+            .filter(|(_, (call, _))| !facts(*call))
+        {
             let failure = Failure {
                 system: Some(call),
                 nth,

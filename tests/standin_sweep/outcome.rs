@@ -35,6 +35,10 @@ pub fn made_up_for(call: &str, errno: i32) -> bool {
         // C's own fallback; and advice that nobody has to follow.
         "ibv_query_device_ex" => errno == libc::EOPNOTSUPP,
         "ibv_advise_mr" => refused,
+        // The list of GIDs is empty.
+        "_ibv_query_gid_table" => true,
+        // The receiver's timer stays as the connection manager has set it.
+        "ibv_modify_qp" => true,
         // A queue pair with fewer operations is tried; less inline data is.
         "rdma_create_qp_ex" | "ibv_create_qp" => refused,
         "poll" | "open" | "fsync" | "fallocate" => interrupted(call, errno),

@@ -3,18 +3,55 @@
 use std::{
     ffi::{CStr, CString},
     fmt,
-    net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    net::{SocketAddr, SocketAddrV4, SocketAddrV6},
     ptr::NonNull,
     time::Duration,
 };
 
 use super::Id;
-use crate::{Call, Error, Result, verbs::Context};
+use crate::{Call, Error, Result, cm::Target, verbs::Context, wait::Until};
 
 /// A socket address as the C interfaces take it.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     storage: libc::sockaddr_storage,
+}
+
+impl From<SocketAddr> for Address {
+    fn from(addr: SocketAddr) -> Self {
+        // SAFETY: the storage is larger than both kinds, aligned for them, and valid when zeroed.
+        unsafe {
+            let mut storage: libc::sockaddr_storage = std::mem::zeroed();
+            match addr {
+                SocketAddr::V4(addr) => {
+                    (&raw mut storage)
+                        .cast::<libc::sockaddr_in>()
+                        .write(libc::sockaddr_in {
+                            sin_family: libc::AF_INET as libc::sa_family_t,
+                            sin_port: addr.port().to_be(),
+                            sin_addr: libc::in_addr {
+                                s_addr: u32::from(*addr.ip()).to_be(),
+                            },
+                            sin_zero: [0; 8],
+                        });
+                }
+                SocketAddr::V6(addr) => {
+                    (&raw mut storage)
+                        .cast::<libc::sockaddr_in6>()
+                        .write(libc::sockaddr_in6 {
+                            sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                            sin6_port: addr.port().to_be(),
+                            sin6_flowinfo: addr.flowinfo(),
+                            sin6_addr: libc::in6_addr {
+                                s6_addr: addr.ip().octets(),
+                            },
+                            sin6_scope_id: addr.scope_id(),
+                        });
+                }
+            }
+            Address { storage }
+        }
+    }
 }
 
 impl Address {
@@ -90,10 +127,41 @@ impl Address {
 
     /// Is it one of "any address", which names no device?
     pub(crate) fn is_unspecified(&self) -> bool {
-        matches!(self.to_std().map(|addr| addr.ip()), Some(ip) if match ip {
-            IpAddr::V4(ip) => ip.is_unspecified(),
-            IpAddr::V6(ip) => ip.is_unspecified(),
-        })
+        self.to_std().is_some_and(|addr| addr.ip().is_unspecified())
+    }
+
+    /// Refuses a link-local IPv6 address that does not say of which interface.
+    pub(crate) fn check_zone(&self) -> Result<()> {
+        match self.to_std() {
+            Some(SocketAddr::V6(addr))
+                if addr.scope_id() == 0 && addr.ip().is_unicast_link_local() =>
+            {
+                Err(Error::invalid(
+                    "address",
+                    "the zone is missing: a link-local IPv6 address is one of an interface, as in fe80::1%eth0",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what no route can lead to. The kernel would look for a loopback address on the
+    /// network, until its time is over.
+    pub(crate) fn check_remote(&self) -> Result<()> {
+        self.check_zone()?;
+        match self.to_std().map(|addr| addr.ip().to_canonical()) {
+            Some(ip) if ip.is_loopback() => {
+                let bound = Id::create_synchronous()?.bind(&self.without_port());
+                bound.map_err(|err| match err {
+                    Error::Provider { source, .. } => Error::NoDevice {
+                        address: ip.to_string(),
+                        source,
+                    },
+                    err => err,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -113,9 +181,9 @@ pub(crate) fn resolve(node: &str, service: Option<&str>, passive: bool) -> Resul
         service: service.unwrap_or("").to_owned(),
         reason,
     };
-    let has_nul = |_| failed("the name has a NUL byte".to_owned());
-    let c_node = CString::new(node).map_err(has_nul)?;
-    let c_service = service.map(CString::new).transpose().map_err(has_nul)?;
+    let c_node = CString::new(node).map_err(|_| failed("the name has a NUL byte".to_owned()))?;
+    let c_service = service.map(CString::new).transpose();
+    let c_service = c_service.map_err(|_| no_service())?;
     // SAFETY: all-zero hints are valid: null pointers and "any".
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
     hints.ai_socktype = libc::SOCK_STREAM;
@@ -134,6 +202,9 @@ pub(crate) fn resolve(node: &str, service: Option<&str>, passive: bool) -> Resul
             &mut list,
         )
     };
+    if ret == libc::EAI_SERVICE {
+        return Err(no_service());
+    }
     if ret == libc::EAI_SYSTEM {
         return Err(failed(std::io::Error::last_os_error().to_string()));
     }
@@ -165,36 +236,69 @@ pub(crate) fn resolve(node: &str, service: Option<&str>, passive: bool) -> Resul
     Ok(addresses)
 }
 
-/// The device that owns the local address `node`, kept open by an id bound to it; with the address and the port number.
-pub(crate) fn bound_context(node: &str) -> Result<(Context, u8, Address)> {
-    first_context(node, true, |id, address| {
+pub(crate) fn no_service() -> Error {
+    Error::invalid(
+        "service",
+        "neither the name of a service nor a port number from 0 to 65535",
+    )
+}
+
+/// Keeps the process's signals away from this thread, which is none of the program's.
+pub(crate) fn block_signals() {
+    // SAFETY: the set is ours, and filled before it is used.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
+/// The device that owns the local address `host`, kept open by an id bound to it; with the address
+/// and the port number.
+pub(crate) fn bound_context(host: Target<'_>) -> Result<(Context, u8, Address)> {
+    let addresses = host.addresses(true, Until::Forever, Duration::ZERO)?;
+    first_context(host, &addresses, |id, address, _| {
         if address.is_unspecified() {
             return Err(Error::invalid(
                 "address",
                 "the unspecified address belongs to no device",
             ));
         }
+        address.check_zone()?;
         id.bind(address)
     })
 }
 
-/// The device over which the remote address `node` is reached, kept open by an id that is resolved to it.
-pub(crate) fn resolved_context(node: &str, timeout: Duration) -> Result<(Context, u8, Address)> {
-    first_context(node, false, |id, address| {
-        id.resolve_addr(None, address, timeout)
+/// The device over which the remote address `host` is reached, kept open by an id that is resolved
+/// to it.
+pub(crate) fn resolved_context(
+    host: Target<'_>,
+    timeout: Duration,
+) -> Result<(Context, u8, Address)> {
+    let deadline = Until::after(timeout);
+    let addresses = host.addresses(false, deadline, timeout)?;
+    first_context(host, &addresses, |id, address, of| {
+        address.check_remote()?;
+        match id.resolve_addr(None, address, deadline.share(of).left_or(timeout)) {
+            Err(err) if err.raw_os_error() == Some(libc::ETIMEDOUT) => Err(Error::TimedOut {
+                call: Call::AddressResolution,
+                after: timeout,
+            }),
+            other => other,
+        }
     })
 }
 
-/// The device of the first address of `node` that `lead` leads to one.
+/// The device of the first of `addresses` that `lead` leads to one; it is told how many are left.
 fn first_context(
-    node: &str,
-    passive: bool,
-    lead: impl Fn(&Id, &Address) -> Result<()>,
+    host: Target<'_>,
+    addresses: &[Address],
+    lead: impl Fn(&Id, &Address, usize) -> Result<()>,
 ) -> Result<(Context, u8, Address)> {
     let mut last = None;
-    for address in resolve(node, None, passive)? {
+    for (n, address) in addresses.iter().enumerate() {
         let attempt = Id::create_synchronous().and_then(|id| {
-            lead(&id, &address)?;
+            lead(&id, address, addresses.len() - n)?;
             id.into_context()
                 .map(|(context, port)| (context, port, address.without_port()))
         });
@@ -203,23 +307,21 @@ fn first_context(
             Err(err) => last = Some(err),
         }
     }
+    let no_device = |source| Error::NoDevice {
+        address: host.to_string(),
+        source,
+    };
     Err(match last {
         Some(Error::Provider {
             call: Call::RdmaBindAddr | Call::RdmaResolveAddr,
             source,
-        }) => Error::NoDevice {
-            address: node.to_owned(),
-            source,
-        },
+        }) => no_device(source),
         // The address has no device, or the library finds none at all on this machine.
         Some(Error::Provider {
             call: Call::RdmaCreateId,
             source,
         }) if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
-            Error::NoDevice {
-                address: node.to_owned(),
-                source,
-            }
+            no_device(source)
         }
         Some(err) => err,
         None => Error::invalid("address", "resolves to nothing"),
@@ -245,12 +347,8 @@ mod tests {
 
     #[test]
     fn names_that_are_none_say_so() {
-        for (node, service) in [
-            ("no such host", "1"),
-            ("1.2.3.4\0", "1"),
-            ("1.2.3.4", "no such service"),
-        ] {
-            let err = resolve(node, Some(service), false).unwrap_err();
+        for node in ["no such host", "1.2.3.4\0"] {
+            let err = resolve(node, Some("1"), false).unwrap_err();
             assert!(
                 matches!(&err, Error::Resolve { node: named, .. } if named == node),
                 "{err:?}"

@@ -30,8 +30,8 @@ impl RawEvent {
         self.get().status
     }
 
-    /// What the other side sent along; empty for events that carry nothing.
-    pub(crate) fn private_data(&self) -> &[u8] {
+    /// The parameters of the connection, of events that carry them.
+    fn conn(&self) -> Option<&ffi::rdma_conn_param> {
         let event = self.get();
         match event.event {
             ffi::RDMA_CM_EVENT_CONNECT_REQUEST
@@ -41,11 +41,24 @@ impl RawEvent {
             | ffi::RDMA_CM_EVENT_DISCONNECTED
             | ffi::RDMA_CM_EVENT_UNREACHABLE
             | ffi::RDMA_CM_EVENT_CONNECT_ERROR => {}
-            _ => return &[],
+            _ => return None,
         }
         // SAFETY: for connection events (not for datagrams, which this crate never makes) the union
         // holds the connection's parameters, zeroed where there are none.
-        let conn = unsafe { event.param.conn };
+        Some(unsafe { &event.param.conn })
+    }
+
+    /// How many reads and atomics of this side the peer answers at once; 0 where the event does not
+    /// say.
+    pub(crate) fn initiator_depth(&self) -> u8 {
+        self.conn().map_or(0, |conn| conn.initiator_depth)
+    }
+
+    /// What the other side sent along; empty for events that carry nothing.
+    pub(crate) fn private_data(&self) -> &[u8] {
+        let Some(conn) = self.conn() else {
+            return &[];
+        };
         let len = usize::from(conn.private_data_len);
         if conn.private_data.is_null() || len == 0 {
             return &[];

@@ -12,7 +12,9 @@ mod channel;
 mod event;
 mod id;
 
-pub(crate) use addr::{Address, bound_context, resolve, resolved_context};
+pub(crate) use addr::{
+    Address, block_signals, bound_context, no_service, resolve, resolved_context,
+};
 pub(crate) use channel::EventChannel;
 pub(crate) use event::RawEvent;
 pub(crate) use id::{ConnParam, Id};

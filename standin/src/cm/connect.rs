@@ -280,7 +280,7 @@ impl World {
         }
         // How often either side sends again is up to the one that asked.
         let retry = theirs.retry_count;
-        self.connect_qp(qp, theirs.qp_num, retry, theirs.rnr_retry_count);
+        self.connect_qp(key, theirs.qp_num, retry, theirs.rnr_retry_count);
         let private = self.pad(active, data, REPLY_DATA);
         let kind = if iwarp {
             ffi::RDMA_CM_EVENT_ESTABLISHED
@@ -310,8 +310,8 @@ impl World {
             return;
         }
         a.state = State::Connected;
-        let (qp, child, theirs, retry) = (a.qp, a.peer, a.offered, a.offer.retry_count);
-        self.connect_qp(qp, theirs.qp_num, retry, theirs.rnr_retry_count);
+        let (child, theirs, retry) = (a.peer, a.offered, a.offer.retry_count);
+        self.connect_qp(active, theirs.qp_num, retry, theirs.rnr_retry_count);
         if let Some(c) = self.ids.at_mut(child) {
             c.state = State::Connected;
         }

@@ -41,6 +41,7 @@ impl World {
             backlog: 0,
             reuse: false,
             af_only: false,
+            ack_timeout: 0,
             qp: 0,
             unacked: 0,
             offer: ConnInfo::default(),
@@ -191,7 +192,8 @@ unsafe extern "C" fn rdma_set_option(
         }
     };
     let done = match name as u32 {
-        ffi::RDMA_OPTION_ID_TOS | ffi::RDMA_OPTION_ID_ACK_TIMEOUT => number(1).map(|_| ()),
+        ffi::RDMA_OPTION_ID_TOS => number(1).map(|_| ()),
+        ffi::RDMA_OPTION_ID_ACK_TIMEOUT => number(1).map(|n| i.ack_timeout = n as u8),
         ffi::RDMA_OPTION_ID_REUSEADDR => number(4).map(|n| i.reuse = n != 0),
         ffi::RDMA_OPTION_ID_AFONLY => number(4).map(|n| i.af_only = n != 0),
         _ => return minus(libc::ENOSYS),

@@ -72,6 +72,7 @@ pub struct Id {
     pub backlog: c_int,
     pub reuse: bool,
     pub af_only: bool,
+    pub ack_timeout: u8,
     pub qp: usize,
     pub unacked: usize,
     /// What this side offered.

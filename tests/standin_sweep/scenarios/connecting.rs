@@ -11,6 +11,11 @@ pub fn device_by_name(run: &Run) -> Result<()> {
     Ok(())
 }
 
+/// The address in another notation, which is left to the resolver.
+pub fn device_by_notation(run: &Run) -> Result<()> {
+    run.again(|| Peer::local("192.168.19713")).map(|_| ())
+}
+
 pub fn device_by_route(run: &Run) -> Result<()> {
     run.again(|| Peer::remote(ADDR)).map(|_| ())
 }
@@ -40,7 +45,8 @@ pub fn connect(run: &Run) -> Result<()> {
     let peer = run.peer()?;
     let (ep, port) = endpoint(run)?;
     let cfg = ConnCfg::new().timeout(SOON);
-    let request = run.again(|| ConnRequest::new(peer, ADDR, &port, &cfg))?;
+    let marked = cfg.clone().type_of_service(16);
+    let request = run.again(|| ConnRequest::new(peer, ADDR, &port, &marked))?;
     let client = request.connect(Some(b"question"))?;
     let request = request_at(run, &ep, &cfg)?;
     assert!(request.private_data().starts_with(b"question"));
@@ -85,7 +91,6 @@ pub fn options(run: &Run) -> Result<()> {
         .rq_size(5)
         .max_sge(3)
         .max_inline(40)
-        .type_of_service(16)
         .ack_timeout(12);
     let pair = connected(run, &cfg)?;
     assert!(pair.client.rcq().is_some());

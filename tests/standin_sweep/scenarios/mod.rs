@@ -42,7 +42,7 @@ macro_rules! scenarios {
 
 scenarios! {
     connecting:
-        device_by_name device_by_route devices max_inline
+        device_by_name device_by_notation device_by_route devices max_inline
         listen connect open options reject drop_request drop_endpoint private_data_too_long;
     memory: register files dmabuf;
     operations: write_and_read messages immediate flush_native flush_by_read atomics batch receive_batch;

@@ -1,5 +1,9 @@
 //! A local device with a protection domain, on which everything else is made.
 
+mod capabilities;
+mod devices;
+mod info;
+
 use std::{
     fmt,
     os::fd::BorrowedFd,
@@ -11,10 +15,14 @@ use std::{
 };
 
 use crate::{
-    AsyncEvents, Capabilities, Error, LocalRegion, Memory, Result, Usage, cm,
+    AsyncEvents, Error, Host, LocalRegion, Memory, Result, Usage, cm,
     mr::{AccessEnv, FlushMethods},
     verbs::{self, Context, Mr, Pd},
 };
+
+pub use capabilities::{Capabilities, OdpCapabilities};
+pub use devices::devices;
+pub use info::{DeviceInfo, Gid, PortInfo};
 
 /// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
 /// it, and go together only when they are of the same one.
@@ -39,31 +47,39 @@ struct Inner {
 }
 
 impl Peer {
-    /// The device that owns the local address `address`: a numeric IPv4 or IPv6 address, or a name.
+    /// The device that owns the local address `address`: a name or an address as text, an
+    /// [`IpAddr`](std::net::IpAddr) or a [`SocketAddr`](std::net::SocketAddr).
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where no RDMA device has the address; 127.0.0.1 never belongs to one. [`Error::Resolve`] for a name that is none.
+    /// [`Error::NoDevice`] where no RDMA device has the address, as seldom one has 127.0.0.1;
+    /// [`Error::Resolve`] for a name that is none.
     ///
     /// Source: `rdma_bind_addr(3)`.
     #[doc(alias = "rpma_peer_new")]
     #[doc(alias = "rpma_utils_get_ibv_context")]
     #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_LOCAL")]
-    pub fn local(address: &str) -> Result<Self> {
-        let (context, port, source) = cm::bound_context(address)?;
+    pub fn local<H: Host>(address: H) -> Result<Self> {
+        let (context, port, source) = cm::bound_context(address.target())?;
         Peer::on(context, port, Some(source))
+    }
+
+    /// The device over which the remote address `address` is reached; as
+    /// [`remote_timeout`](Self::remote_timeout) within 1 s.
+    #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_REMOTE")]
+    pub fn remote<H: Host>(address: H) -> Result<Self> {
+        Peer::remote_timeout(address, Duration::from_secs(1))
     }
 
     /// The device over which the remote address `address` is reached.
     ///
-    /// This blocks until the address is resolved, 1 s at most for each address of the name.
+    /// This blocks until the name and its addresses are resolved, for `timeout` at most.
     ///
     /// # Errors
-    /// As [`local`](Self::local).
+    /// As [`local`](Self::local), and [`Error::TimedOut`].
     ///
     /// Source: `rdma_resolve_addr(3)`.
-    #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_REMOTE")]
-    pub fn remote(address: &str) -> Result<Self> {
-        let (context, port, _) = cm::resolved_context(address, Duration::from_millis(1000))?;
+    pub fn remote_timeout<H: Host>(address: H, timeout: Duration) -> Result<Self> {
+        let (context, port, _) = cm::resolved_context(address.target(), timeout)?;
         Peer::on(context, port, None)
     }
 
@@ -78,7 +94,7 @@ impl Peer {
     }
 
     pub(crate) fn on(context: Context, port: u8, source: Option<cm::Address>) -> Result<Self> {
-        let capabilities = context.capabilities(port)?;
+        let capabilities = Capabilities::of(&context, port)?;
         let pd = Arc::new(Pd::alloc(Arc::new(context))?);
         let peer = Peer {
             inner: Arc::new(Inner {
@@ -98,6 +114,14 @@ impl Peer {
     /// What the device can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.inner.capabilities
+    }
+
+    /// What the device and its ports say of themselves now.
+    ///
+    /// # Errors
+    /// What `ibv_query_device_ex(3)` and `ibv_query_port(3)` say.
+    pub fn device_info(&self) -> Result<DeviceInfo> {
+        DeviceInfo::of(self.inner.pd.context())
     }
 
     /// The device's name, such as "mlx5_0".
@@ -271,9 +295,6 @@ static NEXT_TAG: AtomicU32 = AtomicU32::new(1);
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peer")
-            .field("device", &self.device_name())
-            .field("port", &self.inner.port)
-            .finish_non_exhaustive()
+        write!(f, "Peer({} port {})", self.device_name(), self.port())
     }
 }

@@ -1,9 +1,9 @@
-use std::mem::MaybeUninit;
+use std::fmt;
 
 use rdma_sys as ffi;
 
-use super::{Context, check};
-use crate::{Call, Result, numbers::Transport};
+use super::info::mtu_bytes;
+use crate::{Result, numbers::Transport, verbs::Context};
 
 /// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub struct OdpCapabilities {
 }
 
 /// What a device can do (`ibv_query_device_ex(3)`, `ibv_query_port(3)`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// InfiniBand/RoCE or iWARP.
@@ -45,6 +45,8 @@ pub struct Capabilities {
     pub immediate_data: bool,
     /// The longest message of the port, in bytes.
     pub max_message_size: u64,
+    /// The MTU of the port, in bytes: no path from here has a larger one.
+    pub active_mtu: u32,
     /// The most work requests in one queue, in entries.
     pub max_queue_depth: u32,
     /// The most entries of a completion queue.
@@ -61,6 +63,8 @@ pub struct Capabilities {
     pub max_srq_depth: u32,
     /// The most reads and atomics that one queue pair can have outstanding as their responder.
     pub max_responder_resources: u32,
+    /// The most reads and atomics that one queue pair can have in flight.
+    pub max_initiator_depth: u32,
     /// The number of completion vectors: interrupts that completion events can be spread over.
     pub completion_vectors: u32,
     /// The device's vendor, by its IEEE number; software devices have made-up ones.
@@ -69,14 +73,35 @@ pub struct Capabilities {
     pub vendor_part_id: u32,
 }
 
-/// A device and its name, as `rdma link` and `ibv_devices(1)` list it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceInfo {
-    /// The device's name, such as "mlx5_0".
-    pub name: String,
-    /// What carries its traffic.
-    pub transport: Transport,
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Capabilities({:?}", self.transport)?;
+        for (has, what) in [
+            (self.odp.supported, "on-demand paging"),
+            (self.native_flush_visibility, "native visibility flush"),
+            (self.native_flush_persistent, "native persistent flush"),
+            (self.native_atomic_write, "native atomic write"),
+            (self.atomics, "atomics"),
+            (self.immediate_data, "immediate data"),
+        ] {
+            if has {
+                write!(f, ", {what}")?;
+            }
+        }
+        write!(
+            f,
+            "; message {}, MTU {}, queue {}, cq {}, sge {}, srq {}, depths {}/{}, vectors {})",
+            self.max_message_size,
+            self.active_mtu,
+            self.max_queue_depth,
+            self.max_cq_entries,
+            self.max_sge,
+            self.max_srq_depth,
+            self.max_responder_resources,
+            self.max_initiator_depth,
+            self.completion_vectors
+        )
+    }
 }
 
 impl Capabilities {
@@ -105,52 +130,12 @@ impl Capabilities {
         self.vendor_id == 0xff_ffff
     }
 
-    /// What a device can do that others have opened, by its first port; for the C interface.
-    ///
-    /// # Safety
-    /// `context` must be an open device context.
-    #[doc(hidden)]
-    pub unsafe fn of_raw_context(context: std::ptr::NonNull<ffi::ibv_context>) -> Result<Self> {
-        // SAFETY: the caller's word; the context is used within this call only.
-        unsafe { Context::new(context, Box::new(())) }.capabilities(1)
-    }
-}
-
-impl Context {
-    pub(crate) fn transport(&self) -> Transport {
-        Transport::from_raw(self.transport_type())
-    }
-
-    pub(crate) fn info(&self) -> DeviceInfo {
-        DeviceInfo {
-            name: self.device_name(),
-            transport: self.transport(),
-        }
-    }
-
-    /// The longest message of port `port`, in bytes.
-    pub(crate) fn max_message_size(&self, port: u8) -> Result<u64> {
-        let mut attr = ffi::ibv_port_attr::default();
-        // SAFETY: the context is open and `attr` is a whole port attribute.
-        check(Call::IbvQueryPort, unsafe {
-            ffi::ibv_query_port(self.as_ptr(), port, &mut attr)
-        })?;
-        Ok(u64::from(attr.max_msg_sz))
-    }
-
-    pub(crate) fn capabilities(&self, port: u8) -> Result<Capabilities> {
-        let mut attr = MaybeUninit::<ffi::ibv_device_attr_ex>::zeroed();
-        // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value of it.
-        let attr = unsafe {
-            check(
-                Call::IbvQueryDeviceEx,
-                ffi::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attr.as_mut_ptr()),
-            )?;
-            attr.assume_init()
-        };
+    pub(crate) fn of(context: &Context, port: u8) -> Result<Self> {
+        let attr = context.query_device()?;
+        let port = context.query_port(port)?;
         let orig = &attr.orig_attr;
         let flags = attr.device_cap_flags_ex;
-        let transport = self.transport();
+        let transport = context.transport();
         let rc = attr.odp_caps.per_transport_caps.rc_odp_caps;
         let odp = |bit: u32| rc & bit != 0;
         Ok(Capabilities {
@@ -169,7 +154,8 @@ impl Context {
             native_atomic_write: flags & CAP_ATOMIC_WRITE != 0,
             atomics: orig.atomic_cap != ffi::IBV_ATOMIC_NONE && !transport.is_iwarp(),
             immediate_data: !transport.is_iwarp(),
-            max_message_size: self.max_message_size(port)?,
+            max_message_size: port.max_msg_sz.into(),
+            active_mtu: mtu_bytes(port.active_mtu),
             max_queue_depth: unsigned(orig.max_qp_wr),
             max_cq_entries: unsigned(orig.max_cqe),
             max_sge: unsigned(orig.max_sge),
@@ -178,7 +164,8 @@ impl Context {
             max_queue_pairs: unsigned(orig.max_qp),
             max_srq_depth: unsigned(orig.max_srq_wr),
             max_responder_resources: unsigned(orig.max_qp_rd_atom),
-            completion_vectors: self.num_comp_vectors(),
+            max_initiator_depth: unsigned(orig.max_qp_init_rd_atom),
+            completion_vectors: context.num_comp_vectors(),
             vendor_id: orig.vendor_id,
             vendor_part_id: orig.vendor_part_id,
         })

@@ -1,0 +1,58 @@
+//! What a connection got: its limits, and what its queue pair can do.
+
+use super::Connection;
+use crate::{DataInOrder, FlushKind};
+
+impl Connection {
+    /// The inline data, in bytes, that one operation may carry, as the device granted it.
+    pub fn max_inline(&self) -> u32 {
+        self.parts.qp.max_inline()
+    }
+
+    /// The longest message, in bytes.
+    pub fn max_message_size(&self) -> u64 {
+        self.parts.qp.max_message()
+    }
+
+    /// The number of slices that one operation may gather or scatter, as the device granted it.
+    pub fn max_sge(&self) -> u32 {
+        self.parts.qp.max_send_sge()
+    }
+
+    /// The number of operations that can be outstanding, as the device granted it.
+    pub fn sq_size(&self) -> u32 {
+        self.parts.qp.sq_depth()
+    }
+
+    /// The number of receives that can be outstanding, as the device granted it; 0 with a shared receive queue.
+    pub fn rq_size(&self) -> u32 {
+        self.parts.qp.rq_depth()
+    }
+
+    /// How many reads, atomics and flushes this side can have in flight, as both sides agreed;
+    /// `None` until the active side has seen the connection established. With 0 none of them ever
+    /// completes.
+    pub fn initiator_depth(&self) -> Option<u8> {
+        self.initiator_depth.get().copied()
+    }
+
+    /// In which order the bytes of writes come to be seen in this side's memory, of which the
+    /// device says something only on few machines.
+    pub fn data_in_order(&self) -> DataInOrder {
+        self.parts.qp.raw().data_in_order()
+    }
+
+    /// Can the connection do this flush natively, as far as this side is concerned?
+    pub fn has_native_flush(&self, kind: FlushKind) -> bool {
+        let features = self.parts.qp.features();
+        match kind {
+            FlushKind::Persistent => features.flush_persistent,
+            FlushKind::Visibility => features.flush_visibility,
+        }
+    }
+
+    /// Does the connection have an atomic write of the device's own? Else it is an inline write behind a fence.
+    pub fn has_native_atomic_write(&self) -> bool {
+        self.parts.qp.features().atomic_write
+    }
+}
