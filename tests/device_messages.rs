@@ -69,3 +69,43 @@ fn gathered_and_inline_writes_carry_immediate_data() {
         rig.log.write_at(0, &[0xEE; 4096]).unwrap();
     }
 }
+
+#[test]
+fn a_message_takes_the_peers_region_away_from_its_sender() {
+    let peer = device!();
+    let rig = rig(&peer);
+    let here = rig.local.slice(0..24).unwrap();
+    let posted =
+        |conn: &rpma::Connection| conn.send_with_invalidate(&here, &rig.remote, Signal::Always(1));
+    if !peer.capabilities().region_invalidation {
+        let err = posted(&rig.client).unwrap_err();
+        assert!(matches!(err, Error::NotSupported { .. }), "{err:?}");
+        let err = rig
+            .client
+            .batch()
+            .send_with_invalidate(&here, &rig.remote, Signal::Always(1));
+        assert!(matches!(err, Err(Error::NotSupported { .. })), "{err:?}");
+        return;
+    }
+    let inbox = region(&peer, 64, local_usage(), |_| 0);
+    rig.server.recv(&inbox.slice(..).unwrap(), 2).unwrap();
+    rig.client
+        .write(&here, &rig.remote.slice(0..24).unwrap(), Signal::Always(3))
+        .unwrap();
+    success(rig.client.cq(), 3);
+    posted(&rig.client).unwrap();
+    success(rig.client.cq(), 1);
+    let wc = success(rig.server.cq(), 2);
+    assert_eq!(wc.invalidated_key(), Some(rig.remote.rkey()));
+    assert_eq!((wc.imm_data(), wc.byte_len()), (None, 24));
+    assert!(contents(&inbox)[..24] == contents(&rig.local)[..24]);
+    rig.client
+        .read(&here, &rig.remote.slice(0..24).unwrap(), Signal::Always(4))
+        .unwrap();
+    let wc = completion(rig.client.cq());
+    assert_ne!(
+        wc.status(),
+        rpma::WcStatus::SUCCESS,
+        "the region can still be read"
+    );
+}

@@ -7,6 +7,7 @@
 # ring OPTIONS…: ci/vm with these options checks the guest's device, then runs every device test in the same boot.
 ring() {
     local list
+    mkdir -p "${CARGO_TARGET_DIR:-$REPO/target}"
     list=$(mktemp "${CARGO_TARGET_DIR:-$REPO/target}/device-tests.XXXXXX")
     # shellcheck disable=SC2064 # the name as it is now
     trap "rm -f '$list'" EXIT

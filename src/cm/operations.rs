@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use super::connection::Connection;
 use crate::{
-    AsLocalSlice, Batch, FlushKind, LocalSlice, Post, RecvBatch, RemoteSlice, Result,
+    AsLocalSlice, Batch, FlushKind, LocalSlice, Post, RecvBatch, RemoteRegion, RemoteSlice, Result,
     ops::{Args, Near, Now, for_each_operation},
     verbs::Op,
 };

@@ -214,6 +214,7 @@ fn create_qp(
     let base = Features {
         atomics: caps.atomics,
         immediate: caps.immediate_data,
+        invalidation: caps.region_invalidation,
         ..Features::default()
     };
     let flush = caps.native_flush_visibility || caps.native_flush_persistent;

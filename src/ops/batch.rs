@@ -16,7 +16,7 @@ use super::{
 use std::slice::from_ref;
 
 use crate::{
-    AsLocalSlice, Call, FlushKind, LocalSlice, Post, RemoteSlice, Result,
+    AsLocalSlice, Call, FlushKind, LocalSlice, Post, RemoteRegion, RemoteSlice, Result,
     mr::FlushPlan,
     verbs::{Op, Request},
 };

@@ -38,6 +38,14 @@ impl Args {
         }
     }
 
+    /// A key to invalidate.
+    pub(crate) fn key(key: u32) -> Self {
+        Args {
+            imm: key,
+            ..Args::default()
+        }
+    }
+
     pub(crate) fn words(words: [u64; 2]) -> Self {
         Args { imm: 0, words }
     }
@@ -131,7 +139,14 @@ impl Qp {
             Needs::Atomics if !self.features.atomics => Err(Error::not_supported(
                 "remote atomics: the device or its transport has none",
             )),
-            Needs::Nothing | Needs::Immediate | Needs::Atomics | Needs::Extended => Ok(()),
+            Needs::Invalidation if !self.features.invalidation => Err(Error::not_supported(
+                "invalidation of a region's key: InfiniBand and RoCE have it for memory windows only",
+            )),
+            Needs::Nothing
+            | Needs::Immediate
+            | Needs::Atomics
+            | Needs::Invalidation
+            | Needs::Extended => Ok(()),
         }
     }
 

@@ -94,6 +94,21 @@ macro_rules! for_each_operation {
         fn send_with_imm(src: &impl AsLocalSlice, imm: u32)
             = operation(Op::SendImm, Near::Slices(from_ref(src.as_local_slice())), None, Args::imm(imm));
 
+        /// Sends `src` and takes the peer's `region` away from this side: its key is invalid once the message is received,
+        /// and the receive's completion names it
+        /// ([`Completion::invalidated_key`](crate::Completion::invalidated_key)). The peer need not deregister to know that
+        /// nobody writes there any more.
+        ///
+        /// # Errors
+        /// [`NotSupported`](crate::Error::NotSupported) on InfiniBand and RoCE, where only keys of memory windows can be
+        /// invalidated ([`Capabilities::region_invalidation`](crate::Capabilities::region_invalidation)).
+        ///
+        /// Source: `ibv_post_send(3)`, `IBV_WR_SEND_WITH_INV`; RFC 5040, section 5.3.
+        #[doc(alias = "IBV_WR_SEND_WITH_INV")]
+        #[doc(alias = "ibv_wr_send_inv")]
+        fn send_with_invalidate(src: &impl AsLocalSlice, region: &RemoteRegion)
+            = operation(Op::SendInvalidate, Near::Slices(from_ref(src.as_local_slice())), None, Args::key(region.rkey()));
+
         /// Flushes what was written to `range` by this connection before: its completion says that those data are visible
         /// to, or persistent at, the peer. All earlier writes to the range are covered, so one flush behind many writes
         /// will do.

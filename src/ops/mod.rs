@@ -60,6 +60,8 @@ pub(crate) struct Features {
     pub(crate) atomics: bool,
     /// Immediate data.
     pub(crate) immediate: bool,
+    /// Messages that invalidate the key of a region.
+    pub(crate) invalidation: bool,
 }
 
 /// What a [`Qp`] is made of.

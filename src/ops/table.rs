@@ -34,6 +34,8 @@ pub(super) enum Needs {
     Nothing,
     Immediate,
     Atomics,
+    /// Keys of regions that the peer's device lets a message invalidate.
+    Invalidation,
     /// What the flush plan or the way of an atomic write has found to be there.
     Extended,
 }
@@ -79,6 +81,10 @@ impl Op {
             Op::Send => SEND,
             Op::SendImm => Row {
                 needs: Needs::Immediate,
+                ..SEND
+            },
+            Op::SendInvalidate => Row {
+                needs: Needs::Invalidation,
                 ..SEND
             },
             Op::CompareSwap | Op::FetchAdd => ATOMIC,

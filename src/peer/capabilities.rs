@@ -43,6 +43,9 @@ pub struct Capabilities {
     pub atomics: bool,
     /// Immediate data with sends and writes. iWARP has none.
     pub immediate_data: bool,
+    /// Messages can invalidate the key of a peer's region
+    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)): on iWARP.
+    pub region_invalidation: bool,
     /// The longest message of the port, in bytes.
     pub max_message_size: u64,
     /// The MTU of the port, in bytes: no path from here has a larger one.
@@ -154,6 +157,8 @@ impl Capabilities {
             native_atomic_write: flags & CAP_ATOMIC_WRITE != 0,
             atomics: orig.atomic_cap != ffi::IBV_ATOMIC_NONE && !transport.is_iwarp(),
             immediate_data: !transport.is_iwarp(),
+            region_invalidation: transport.is_iwarp()
+                && orig.device_cap_flags & ffi::IBV_DEVICE_MEM_MGT_EXTENSIONS != 0,
             max_message_size: port.max_msg_sz.into(),
             active_mtu: mtu_bytes(port.active_mtu),
             max_queue_depth: unsigned(orig.max_qp_wr),

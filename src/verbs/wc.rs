@@ -77,11 +77,23 @@ impl Completion {
     /// The immediate data that came with a receive, in the host's byte order; `None` where there was none.
     #[inline]
     pub fn imm_data(&self) -> Option<u32> {
-        if self.0.wc_flags & ffi::IBV_WC_WITH_IMM == 0 {
-            return None;
-        }
+        self.extra(ffi::IBV_WC_WITH_IMM).map(u32::from_be)
+    }
+
+    /// The key that the message of a receive invalidated: that of a region of this side
+    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)); `None` where there was none.
+    #[inline]
+    #[doc(alias = "invalidated_rkey")]
+    pub fn invalidated_key(&self) -> Option<u32> {
+        self.extra(ffi::IBV_WC_WITH_INV)
+    }
+
+    /// The number that comes with a receive, where `flag` says what it is.
+    #[inline]
+    fn extra(&self, flag: u32) -> Option<u32> {
         // SAFETY: both members of the union are plain 32-bit numbers.
-        Some(u32::from_be(unsafe { self.0.__bindgen_anon_1.imm_data }))
+        let number = unsafe { self.0.__bindgen_anon_1.imm_data };
+        (self.0.wc_flags & flag != 0).then_some(number)
     }
 
     /// The provider's own error number, for its support.

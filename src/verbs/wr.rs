@@ -19,6 +19,7 @@ pub(crate) enum Op {
     Read = ffi::IBV_WR_RDMA_READ,
     Send = ffi::IBV_WR_SEND,
     SendImm = ffi::IBV_WR_SEND_WITH_IMM,
+    SendInvalidate = ffi::IBV_WR_SEND_WITH_INV,
     CompareSwap = ffi::IBV_WR_ATOMIC_CMP_AND_SWP,
     FetchAdd = ffi::IBV_WR_ATOMIC_FETCH_AND_ADD,
     Flush = ffi::IBV_WR_FLUSH,
@@ -150,6 +151,8 @@ impl Request {
             let body = addr_of_mut!((*wr).wr);
             match self.op {
                 Op::Send | Op::SendImm => {}
+                // siw's library takes the key from here (rdma-core 56).
+                Op::SendInvalidate => body.cast::<Target>().write(Target::new(0, self.imm, 0)),
                 Op::Write | Op::WriteImm | Op::Read => body.cast::<Target>().write(self.target),
                 Op::CompareSwap | Op::FetchAdd => {
                     addr_of_mut!((*body).atomic.remote_addr).write(self.target.addr());
@@ -278,6 +281,7 @@ pub(crate) unsafe fn start(ex: Ex, op: Op, fields: impl Fields) {
             }
             Op::Send => ffi::ibv_wr_send(ex),
             Op::SendImm => ffi::ibv_wr_send_imm(ex, fields.imm()),
+            Op::SendInvalidate => ffi::ibv_wr_send_inv(ex, fields.imm()),
             Op::CompareSwap => {
                 let (addr, rkey, compare, swap) = fields.atomic();
                 ffi::ibv_wr_atomic_cmp_swp(ex, rkey, addr, compare, swap);

@@ -221,6 +221,14 @@ impl World {
         self.resolve(pd, rkey, REMOTE, addr, len, rights)
     }
 
+    /// Takes all remote rights from the region of a remote key.
+    pub fn revoke(&mut self, rkey: u32) {
+        let at = self.mr_keys.get(&(rkey >> 8)).copied();
+        if let Some(mr) = at.and_then(|at| self.mrs.at_mut(at)) {
+            mr.access &= ffi::IBV_ACCESS_LOCAL_WRITE | ffi::IBV_ACCESS_ON_DEMAND;
+        }
+    }
+
     /// The region of a remote key.
     pub fn remote_region(&self, rkey: u32) -> Option<&Mr> {
         if rkey & 0xff != REMOTE {

@@ -53,8 +53,13 @@ unsafe fn parse(wr: &ffi::ibv_send_wr, personality: Personality) -> Result<SendW
             ffi::IBV_WR_RDMA_WRITE => Op::write(rdma.remote_addr, rdma.rkey, None),
             ffi::IBV_WR_RDMA_WRITE_WITH_IMM => Op::write(rdma.remote_addr, rdma.rkey, Some(imm)),
             ffi::IBV_WR_RDMA_READ => Op::read(rdma.remote_addr, rdma.rkey),
-            ffi::IBV_WR_SEND => Op::Send { imm: None },
-            ffi::IBV_WR_SEND_WITH_IMM => Op::Send { imm: Some(imm) },
+            ffi::IBV_WR_SEND => Op::send(None),
+            ffi::IBV_WR_SEND_WITH_IMM => Op::send(Some(imm)),
+            // The real siw's library takes the key from the other union.
+            ffi::IBV_WR_SEND_WITH_INV => Op::Send {
+                imm: None,
+                invalidate: Some(rdma.rkey),
+            },
             ffi::IBV_WR_ATOMIC_CMP_AND_SWP => Op::CompareSwap {
                 addr: wr.wr.atomic.remote_addr,
                 rkey: wr.wr.atomic.rkey,

@@ -216,18 +216,12 @@ unsafe extern "C" fn rdma_read(qp: *mut ffi::ibv_qp_ex, rkey: u32, addr: u64) {
 
 unsafe extern "C" fn send(qp: *mut ffi::ibv_qp_ex) {
     // SAFETY: as the caller promises.
-    unsafe { begin(qp, ffi::IBV_QP_EX_WITH_SEND, Op::Send { imm: None }) };
+    unsafe { begin(qp, ffi::IBV_QP_EX_WITH_SEND, Op::send(None)) };
 }
 
 unsafe extern "C" fn send_imm(qp: *mut ffi::ibv_qp_ex, imm: u32) {
     // SAFETY: as the caller promises.
-    unsafe {
-        begin(
-            qp,
-            ffi::IBV_QP_EX_WITH_SEND_WITH_IMM,
-            Op::Send { imm: Some(imm) },
-        )
-    };
+    unsafe { begin(qp, ffi::IBV_QP_EX_WITH_SEND_WITH_IMM, Op::send(Some(imm))) };
 }
 
 unsafe extern "C" fn atomic_cmp_swp(

@@ -62,6 +62,7 @@ fn device_attr(personality: Personality) -> ffi::ibv_device_attr {
         Personality::Rxe => a.vendor_id = 0xff_ffff,
         Personality::Siw => {
             a.vendor_id = 0x62_6d74;
+            a.device_cap_flags = ffi::IBV_DEVICE_MEM_MGT_EXTENSIONS;
             // The driver counts its devices from 1.
             a.vendor_part_id = 1;
         }

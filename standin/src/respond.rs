@@ -13,6 +13,7 @@ use crate::wqe::{Op, RecvWqe, SendWqe};
 struct Message<'a> {
     data: &'a [u8],
     imm: Option<u32>,
+    invalidated: Option<u32>,
     len: u32,
     opcode: u32,
     solicited: bool,
@@ -50,6 +51,7 @@ impl World {
                         &Message {
                             data: &[],
                             imm,
+                            invalidated: None,
                             len: data.len() as u32,
                             opcode: ffi::IBV_WC_RECV_RDMA_WITH_IMM,
                             solicited: wqe.solicited,
@@ -58,7 +60,7 @@ impl World {
                 }
                 Ok(Vec::new())
             }
-            Op::Send { imm } => {
+            Op::Send { imm, invalidate } => {
                 if !self.has_receive(peer) {
                     return Err(None);
                 }
@@ -67,11 +69,15 @@ impl World {
                     &Message {
                         data,
                         imm,
+                        invalidated: invalidate,
                         len: data.len() as u32,
                         opcode: ffi::IBV_WC_RECV,
                         solicited: wqe.solicited,
                     },
                 )?;
+                if let Some(key) = invalidate {
+                    self.revoke(key);
+                }
                 Ok(Vec::new())
             }
             Op::Read { addr, rkey } => {
@@ -239,6 +245,10 @@ impl World {
         if let Some(imm) = m.imm {
             wc.wc_flags = ffi::IBV_WC_WITH_IMM;
             wc.__bindgen_anon_1.imm_data = imm;
+        }
+        if let Some(key) = m.invalidated {
+            wc.wc_flags = ffi::IBV_WC_WITH_INV;
+            wc.__bindgen_anon_1.invalidated_rkey = key;
         }
         self.complete_recv(peer, wqe.wr_id, wc, m.solicited);
         let Err((_, theirs)) = status else {

@@ -19,6 +19,7 @@ pub enum Op {
     },
     Send {
         imm: Option<u32>,
+        invalidate: Option<u32>,
     },
     CompareSwap {
         addr: u64,
@@ -79,6 +80,13 @@ impl Op {
         Self::Write { addr, rkey, imm }
     }
 
+    pub fn send(imm: Option<u32>) -> Self {
+        Self::Send {
+            imm,
+            invalidate: None,
+        }
+    }
+
     pub fn read(addr: u64, rkey: u32) -> Self {
         Self::Read { addr, rkey }
     }
@@ -86,7 +94,17 @@ impl Op {
     /// Whether a device of this kind can do it.
     pub fn is_known_to(self, personality: Personality) -> bool {
         match self {
-            Self::Write { imm: None, .. } | Self::Send { imm: None } | Self::Read { .. } => true,
+            Self::Write { imm: None, .. }
+            | Self::Send {
+                imm: None,
+                invalidate: None,
+            }
+            | Self::Read { .. } => true,
+            // RoCE devices have it for memory windows, which nobody can make here.
+            Self::Send {
+                invalidate: Some(_),
+                ..
+            } => personality.is_iwarp(),
             Self::Write { .. }
             | Self::Send { .. }
             | Self::CompareSwap { .. }
