@@ -96,7 +96,12 @@ fn a_message_takes_the_peers_region_away_from_its_sender() {
     posted(&rig.client).unwrap();
     success(rig.client.cq(), 1);
     let wc = success(rig.server.cq(), 2);
-    assert_eq!(wc.invalidated_key(), Some(rig.remote.rkey()));
+    // The library of the kernel's soft-iWARP (rdma-core 56) does not tell the key.
+    let key = wc.invalidated_key();
+    assert!(
+        key == Some(rig.remote.rkey()) || key.is_none() && !on_standin(),
+        "{key:?}"
+    );
     assert_eq!((wc.imm_data(), wc.byte_len()), (None, 24));
     assert!(contents(&inbox)[..24] == contents(&rig.local)[..24]);
     rig.client

@@ -56,12 +56,16 @@ fn every_option_takes_effect_on_both_sides() {
         assert!(conn.max_inline() >= 24 + n && conn.max_sge() >= 2);
         conn.completion_fd().unwrap();
     }
+    if iwarp(&peer) {
+        assert_eq!(
+            (client.initiator_depth(), server.initiator_depth()),
+            (None, None)
+        );
+        return;
+    }
     // The least of what the one asked for and the other answers.
     assert_eq!(client.initiator_depth(), Some(5));
     assert_eq!(server.initiator_depth(), Some(4));
-    if iwarp(&peer) {
-        return;
-    }
     let (ours, theirs) = (attributes(&client), attributes(&server));
     assert_eq!((ours.timeout, theirs.timeout), (15, 16));
     // The side that asks says how often either tries again.
@@ -77,8 +81,8 @@ fn receivers_that_are_late_are_tried_again_soon_by_default() {
     let peer = device!();
     let Pair { client, server } = pair(&peer, &ConnCfg::new());
     for conn in [&client, &server] {
-        assert!(conn.initiator_depth().is_some_and(|depth| depth > 0));
         if !iwarp(&peer) {
+            assert!(conn.initiator_depth().is_some_and(|depth| depth > 0));
             // 10.24 ms.
             assert_eq!(attributes(conn).min_rnr_timer, 20);
         }
@@ -88,6 +92,9 @@ fn receivers_that_are_late_are_tried_again_soon_by_default() {
 #[test]
 fn a_side_that_answers_no_reads_is_known() {
     let peer = device!();
+    if iwarp(&peer) {
+        skip!("the connection manager of iWARP does not tell the depths");
+    }
     let none = ConnCfg::new().responder_resources(0);
     let (endpoint, port) = listen(&peer);
     let client = ask(&peer, &port, &ConnCfg::new()).connect(None).unwrap();

@@ -227,8 +227,12 @@ impl Connection {
         (event, answered)
     }
 
-    /// Takes note of how many reads the peer answers.
+    /// Takes note of how many reads the peer answers. On iWARP the events do not tell: soft-iWARP (Linux 6.12) gives the
+    /// number that the peer asks for.
     pub(super) fn agree(&self, offered_depth: u8) {
+        if self.parts.iwarp() {
+            return;
+        }
         let depth = offered_depth.min(self.param.initiator_depth);
         let depth = match self.peer().capabilities().max_initiator_depth {
             0 => depth,

@@ -151,8 +151,11 @@ impl ConnRequest {
         }
     }
 
-    /// Holds the depth to what the peer offers.
+    /// Holds the depth to what the peer offers, where the event tells; see [`Connection::agree`].
     fn limit_depth(&mut self, offered: u8) {
+        if self.parts.iwarp() {
+            return;
+        }
         let asked = &mut self.param.initiator_depth;
         if *asked != u8::MAX {
             *asked = (*asked).min(offered);

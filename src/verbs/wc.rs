@@ -81,7 +81,8 @@ impl Completion {
     }
 
     /// The key that the message of a receive invalidated: that of a region of this side
-    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)); `None` where there was none.
+    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)); `None` where there was none, and on soft-iWARP,
+    /// whose library does not tell (rdma-core 56).
     #[inline]
     #[doc(alias = "invalidated_rkey")]
     pub fn invalidated_key(&self) -> Option<u32> {
