@@ -5,14 +5,15 @@
 pub mod capi_support;
 pub mod cm;
 pub mod cq;
+#[cfg(feature = "efa")]
+pub mod efa;
 mod error;
-pub mod log_limit;
+mod log_limit;
 pub mod mr;
 mod numbers;
 mod ops;
 mod peer;
 pub mod peer_cfg;
-mod peer_events;
 pub mod srq;
 mod sync;
 mod verbs;
@@ -32,13 +33,12 @@ pub use numbers::{
     AsyncEventKind, CmEventKind, GidType, LinkLayer, PortState, Transport, WcOpcode, WcStatus,
 };
 pub use ops::{Batch, Post, RecvBatch, Signal};
-pub use peer::{Capabilities, DeviceInfo, Gid, OdpCapabilities, Peer, PortInfo, devices};
+pub use peer::{
+    AsyncEvents, Capabilities, DeviceInfo, Gid, OdpCapabilities, Peer, PortInfo, devices,
+};
 pub use peer_cfg::PeerCfg;
-pub use peer_events::AsyncEvents;
 /// The bindings of libibverbs and librdmacm that this crate is built on.
 pub use rdma_sys as sys;
 pub use srq::{Srq, SrqCfg};
-#[cfg(feature = "efa")]
-pub use verbs::efa;
 pub use verbs::{AsyncEvent, AsyncSubject, DataInOrder};
 pub use wait::Waker;

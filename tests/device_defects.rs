@@ -14,7 +14,7 @@ use std::{
 use common::*;
 use rpma::{
     CmEventKind, ConnCfg, ConnEventKind, Connection, Endpoint, Error, LocalSlice, Peer, Signal,
-    Srq, SrqCfg, Usage, WcStatus,
+    Srq, SrqCfg, Usage, WcStatus, capi_support,
 };
 
 const SHORT: Duration = Duration::from_millis(30);
@@ -135,7 +135,11 @@ fn row_04_nothing_yet_is_no_error_and_interruptions_are_retried() {
             .unwrap()
             .is_none()
     );
-    assert!(endpoint.next_request_as_fd_is_set(&cfg).unwrap().is_none());
+    assert!(
+        capi_support::next_request(&endpoint, &cfg)
+            .unwrap()
+            .is_none()
+    );
     let mut client = None;
     let request = interrupted(
         || endpoint.next_request(&cfg).unwrap(),
@@ -153,8 +157,8 @@ fn row_04_nothing_yet_is_no_error_and_interruptions_are_retried() {
         assert!(!server.cq().wait_timeout(SHORT).unwrap().is_ready());
         assert!(!server.cq().wait_event_timeout(SHORT).unwrap());
         assert!(server.cq().poll_one().unwrap().is_none());
-        assert_eq!(server.next_event_as_fd_is_set().unwrap(), None);
-        assert!(!server.cq().wait_as_fd_is_set().unwrap());
+        assert_eq!(capi_support::next_event(&server).unwrap(), None);
+        assert!(!capi_support::wait_cq(server.cq()).unwrap());
         server.recv(&inbox.slice(..).unwrap(), 1).unwrap();
         interrupted(
             || server.cq().wait().map(|_| ()).unwrap(),

@@ -52,7 +52,7 @@ c_api! {
     /// Waits for the next event, or says that there is none, as the fd is set.
     fn rpma_conn_next_event(conn: Option<&Connection>, event: Out<'_, c_int>) {
         let (connection, place) = (given(conn)?, given(event)?);
-        let Some(event) = connection.next_event_as_fd_is_set()? else {
+        let Some(event) = rpma::capi_support::next_event(connection)? else {
             return Err(Failure::Code(code::NO_EVENT));
         };
         place.write(match event.kind() {
@@ -124,7 +124,7 @@ c_api! {
         is_rcq: Out<'_, bool>,
     ) {
         let (connection, place) = (given(conn)?, given(cq)?);
-        let fired = news(connection.wait_as_fd_is_set())?;
+        let fired = news(rpma::capi_support::wait(connection))?;
         place.write(NonNull::from(fired.cq));
         if let Some(place) = is_rcq {
             place.write(fired.is_rcq);

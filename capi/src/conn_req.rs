@@ -60,7 +60,7 @@ c_api! {
             err => err.into(),
         })?;
         // From here on the modes of the fds are the program's.
-        connection.make_fds_blocking()?;
+        rpma::capi_support::make_fds_blocking(&connection)?;
         place.write(Some(Box::new(connection)));
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::{Cq, Error, code};
+use rpma::{Cq, Error, capi_support, code};
 
 use crate::{Failure, Out, Outcome, c_api, failed, given};
 
@@ -22,7 +22,7 @@ c_api! {
 
     /// Waits for news, or says that there is none, as the fd is set.
     fn rpma_cq_wait(cq: Option<&Cq>) {
-        news(given(cq)?.wait_as_fd_is_set().map(|news| news.then_some(())))
+        news(capi_support::wait_cq(given(cq)?).map(|news| news.then_some(())))
     }
 }
 
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn rpma_cq_get_wc(
         _ => return invalid(),
     }
     // SAFETY: the contract of C: room for so many.
-    let ret = unsafe { cq.poll_raw(num_entries, wc) };
+    let ret = unsafe { capi_support::poll_raw(cq, num_entries, wc) };
     if ret <= 0 {
         return none_taken(ret);
     }
@@ -88,5 +88,5 @@ fn none_taken(ret: c_int) -> c_int {
 #[cold]
 #[inline(never)]
 fn poll_failed(ret: c_int) -> c_int {
-    failed("rpma_cq_get_wc", line!(), Cq::poll_error(ret))
+    failed("rpma_cq_get_wc", line!(), capi_support::poll_error(ret))
 }

@@ -5,7 +5,11 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
-use rpma::{ConnRequest, Endpoint, Peer, code};
+use rpma::{
+    ConnRequest, Endpoint, Peer,
+    capi_support::{make_fd_blocking, next_request},
+    code,
+};
 
 use crate::{
     Failure, Out, OutHandle, Slot, c_api,
@@ -26,7 +30,7 @@ c_api! {
         let (node, service) = unsafe { (text(addr)?, text(port)?) };
         let endpoint = Endpoint::listen(peer, node, service)?;
         // From here on the mode of the fd is the program's.
-        endpoint.make_fd_blocking()?;
+        make_fd_blocking(endpoint.as_fd())?;
         place.write(Some(Box::new(endpoint)));
         Ok(())
     }
@@ -53,7 +57,7 @@ c_api! {
         req_ptr: OutHandle<'_, ConnRequest>,
     ) {
         let (endpoint, place) = (given(ep)?, given(req_ptr)?);
-        match endpoint.next_request_as_fd_is_set(&conn_cfg::chosen(cfg))? {
+        match next_request(endpoint, &conn_cfg::chosen(cfg))? {
             Some(request) => {
                 place.write(Some(Box::new(request)));
                 Ok(())

@@ -101,7 +101,7 @@ c_api! {
     fn rpma_mr_dereg(mr_ptr: Slot<'_, Local>) {
         let slot = given(mr_ptr)?;
         if let Some(mr) = slot {
-            mr.region.close_in_place()?;
+            rpma::capi_support::close_in_place(&mut mr.region)?;
         }
         *slot = None;
         Ok(())

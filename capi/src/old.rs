@@ -66,7 +66,7 @@ c_api! {
 
     /// Waits for news of the main CQ, or says that there is none, as the fd is set.
     fn rpma_conn_completion_wait(conn: Option<&Connection>) {
-        news(given(conn)?.cq().wait_as_fd_is_set().map(|news| news.then_some(())))
+        news(rpma::capi_support::wait_cq(given(conn)?.cq()).map(|news| news.then_some(())))
     }
 
     /// Takes one completion of the main CQ.

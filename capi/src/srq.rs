@@ -2,6 +2,7 @@
 
 use std::{
     ffi::c_void,
+    os::fd::AsFd,
     ptr::NonNull,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
@@ -84,7 +85,7 @@ c_api! {
         let srq = Srq::new(peer, &cfg)?;
         if let Some(rcq) = srq.rcq() {
             // From here on the mode of the fd is the program's.
-            rcq.make_fd_blocking()?;
+            capi_support::make_fd_blocking(rcq.as_fd())?;
         }
         place.write(Some(Box::new(srq)));
         Ok(())

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::{Capabilities, cm::RawContext};
+use rpma::capi_support::{RawContext, capabilities};
 
 use crate::{INVAL, Out, c_api, given, log, text};
 
@@ -48,7 +48,7 @@ c_api! {
     ) {
         let (context, place) = (given(ibv_ctx)?, given(is_odp_capable)?);
         // SAFETY: the contract of C.
-        let odp = unsafe { Capabilities::of_raw_context(context) }?.odp;
+        let odp = unsafe { capabilities(context) }?.odp;
         place.write(c_int::from(odp.supported && odp.write && odp.read));
         Ok(())
     }

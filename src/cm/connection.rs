@@ -12,16 +12,15 @@ use std::{
 use super::{
     conn_cfg::ConnCfg,
     event::ConnEvent,
-    host::OrUnknown,
     parts::Parts,
-    raw::{EventChannel, RawEvent},
+    raw::{EventChannel, OrUnknown, RawEvent},
     request::{ConnRequest, Param},
 };
 use crate::{
     Call, Cq, Error, Peer, PeerCfg, Result, Srq,
     numbers::CmEventKind,
     ops::Qp,
-    wait::{Turn, Until, Waker, set_nonblocking},
+    wait::{Turn, Until, Waker},
 };
 
 /// A connection, from the moment when it is asked for or accepted.
@@ -169,13 +168,7 @@ impl Connection {
         self.event(Until::Now)
     }
 
-    /// [`next_event`](Self::next_event) for the C interface: blocks or not as the fd is set.
-    #[doc(hidden)]
-    pub fn next_event_as_fd_is_set(&self) -> Result<Option<ConnEvent>> {
-        self.event(Until::as_fd_is_set(self.event_fd())?)
-    }
-
-    fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
+    pub(crate) fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
         let channel = self.parts.id.channel()?;
         let Some(turn) = channel.gate().turn(until) else {
             return Ok(None);
@@ -267,12 +260,11 @@ impl Connection {
         self.parts.id.channel()?.gate().waker()
     }
 
-    /// Puts the fds into blocking mode: from here on their mode is the C program's.
-    #[doc(hidden)]
-    pub fn make_fds_blocking(&self) -> Result<()> {
-        set_nonblocking(self.event_fd(), false)?;
-        let own = [Some(&self.parts.cq), self.parts.rcq.as_ref()];
-        own.into_iter().flatten().try_for_each(Cq::make_fd_blocking)
+    /// The completion queues that are the connection's alone.
+    pub(crate) fn own_cqs(&self) -> impl Iterator<Item = &Cq> {
+        [Some(&self.parts.cq), self.parts.rcq.as_ref()]
+            .into_iter()
+            .flatten()
     }
 
     /// The fd that is readable when an event of the connection is there. It is in non-blocking mode,
@@ -360,13 +352,7 @@ impl Connection {
         self.fired(Until::Now, false)
     }
 
-    /// [`wait`](Self::wait) for the C interface: blocks or not as the fd is set.
-    #[doc(hidden)]
-    pub fn wait_as_fd_is_set(&self) -> Result<Option<Fired<'_>>> {
-        self.fired(Until::as_fd_is_set(self.completion_fd()?)?, true)
-    }
-
-    fn fired(&self, until: Until, arm: bool) -> Result<Option<Fired<'_>>> {
+    pub(crate) fn fired(&self, until: Until, arm: bool) -> Result<Option<Fired<'_>>> {
         if !self.parts.cq.is_shared() {
             return Err(Error::NotSharedChannel);
         }

@@ -6,17 +6,16 @@ use std::{
 };
 
 use super::{
-    Target,
     conn_cfg::ConnCfg,
     connection::Connection,
     event::ConnEvent,
-    raw::{Address, EventChannel, Id, RawEvent},
+    raw::{Address, EventChannel, Id, OrUnknown, RawEvent, Target},
     request::ConnRequest,
 };
 use crate::{
     Error, Peer, Result,
     numbers::CmEventKind,
-    wait::{Until, Waker, set_nonblocking},
+    wait::{Until, Waker},
 };
 
 /// The configuration of an endpoint.
@@ -156,19 +155,7 @@ impl Endpoint {
         self.id.channel()?.gate().waker()
     }
 
-    /// [`next_request`](Self::next_request) for the C interface: blocks or not as the fd is set.
-    #[doc(hidden)]
-    pub fn next_request_as_fd_is_set(&self, cfg: &ConnCfg) -> Result<Option<ConnRequest>> {
-        self.request(cfg, Until::as_fd_is_set(self.as_fd())?)
-    }
-
-    /// Puts the fd into blocking mode: from here on its mode is the C program's.
-    #[doc(hidden)]
-    pub fn make_fd_blocking(&self) -> Result<()> {
-        set_nonblocking(self.as_fd(), false)
-    }
-
-    fn request(&self, cfg: &ConnCfg, until: Until) -> Result<Option<ConnRequest>> {
+    pub(crate) fn request(&self, cfg: &ConnCfg, until: Until) -> Result<Option<ConnRequest>> {
         let channel = self.id.channel()?;
         loop {
             let Some(event) = channel.next(until)? else {
@@ -205,7 +192,7 @@ impl Endpoint {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = super::host::OrUnknown(self.local_addr());
+        let at = OrUnknown(self.local_addr());
         write!(f, "Endpoint(at {at}, {:?})", self.peer)
     }
 }

@@ -1,15 +1,18 @@
 //! What a connection is made of, and how it is made: the completion queues, then the queue pair that completes on them.
 
-use std::{ptr::NonNull, sync::OnceLock};
+use std::sync::OnceLock;
 
 use rdma_sys as ffi;
 
-use super::{conn_cfg::ConnCfg, raw::Id};
+use super::{
+    conn_cfg::ConnCfg,
+    raw::{Id, QpRequest},
+};
 use crate::{
     Call, Cq, Error, LocalRegion, Peer, Result, Srq,
     cq::CompletionChannel,
     ops::{Features, Qp, QpParts},
-    verbs::{SHORT, Workarounds},
+    verbs::{RawQp, SHORT, Workarounds},
 };
 
 /// What a request and the connection that it becomes hold. The order of the fields is the order in which they go: the queue pair (with
@@ -62,7 +65,6 @@ impl Parts {
         let parts = QpParts {
             qp: queues.qp,
             cap: queues.cap,
-            extended: queues.extended,
             features: queues.features,
             flush_method: cfg.flush_method,
             pd_tag: peer.tag(),
@@ -72,20 +74,12 @@ impl Parts {
             has_srq: cfg.srq.is_some(),
             iwarp: peer.capabilities().transport.is_iwarp(),
         };
-        // SAFETY: the queue pair was just created as the parts say; the id that owns it goes into the same struct.
-        let qp = match unsafe { Qp::new(parts) } {
-            Ok(qp) => qp,
-            Err(err) => {
-                id.destroy_qp();
-                return Err((id, err));
-            }
-        };
         let data = OnceLock::new();
         if let Some(private_data) = private_data {
             let _ = data.set(private_data);
         }
         Ok(Parts {
-            qp,
+            qp: Qp::new(parts),
             id,
             rcq: queues.rcq,
             cq: queues.cq,
@@ -121,9 +115,8 @@ impl Parts {
 
 /// A queue pair with the queues that it completes on.
 struct Queues {
-    qp: NonNull<ffi::ibv_qp>,
+    qp: RawQp,
     cap: ffi::ibv_qp_cap,
-    extended: bool,
     features: Features,
     rcq: Option<Cq>,
     cq: Cq,
@@ -142,7 +135,7 @@ impl Queues {
             let cq_size = cfg.cq_size.max(on_cq);
             let rcq_size = separate.then(|| cfg.rcq_size.max(receives));
             let (cq, rcq) = create_cqs(peer, cfg, cq_size, rcq_size)?;
-            let (qp, cap, extended, features) = create_qp(peer, id, cfg, &cq, rcq.as_ref())?;
+            let (qp, cap, features) = create_qp(peer, id, cfg, &cq, rcq.as_ref())?;
             let granted = match cfg.srq {
                 Some(_) => receives,
                 None => cap.max_recv_wr.max(receives),
@@ -157,7 +150,6 @@ impl Queues {
                 return Ok(Queues {
                     qp,
                     cap,
-                    extended,
                     features,
                     rcq,
                     cq,
@@ -209,7 +201,7 @@ fn create_qp(
     cfg: &ConnCfg,
     cq: &Cq,
     rcq: Option<&Cq>,
-) -> Result<(NonNull<ffi::ibv_qp>, ffi::ibv_qp_cap, bool, Features)> {
+) -> Result<(RawQp, ffi::ibv_qp_cap, Features)> {
     let caps = peer.capabilities();
     let base = Features {
         atomics: caps.atomics,
@@ -245,24 +237,18 @@ fn create_qp(
     ];
     let mut result = Err(Error::not_supported("queue pairs on this device"));
     for (_, features) in candidates.into_iter().filter(|(possible, _)| *possible) {
-        let mut ops = 0;
+        let mut wanted = qp_request(peer, cfg, cq, rcq);
         if features.flush_visibility || features.flush_persistent {
-            ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_FLUSH;
+            wanted.send_ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_FLUSH;
         }
         if features.atomic_write {
-            ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_ATOMIC_WRITE;
+            wanted.send_ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_ATOMIC_WRITE;
         }
-        let extended = ops != 0;
-        let mut attr = qp_attr(peer, cfg, cq, rcq);
-        if extended {
-            attr.comp_mask |= ffi::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-            attr.send_ops_flags = u64::from(ops);
-        }
-        // SAFETY: domain, CQs and SRQ are alive; `Parts` keeps them until the id, and with it the queue pair, is gone.
-        match unsafe { id.create_qp(&mut attr) } {
-            Ok(qp) => return Ok((qp, attr.cap, extended, features)),
+        // `Parts` keeps domain, CQs and SRQ until the id, and with it the queue pair, is gone.
+        match id.create_qp(&wanted) {
+            Ok((qp, cap)) => return Ok((qp, cap, features)),
             Err(err) => {
-                let again = extended
+                let again = wanted.send_ops != 0
                     && matches!(
                         err.raw_os_error(),
                         Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ENOSYS)
@@ -279,7 +265,7 @@ fn create_qp(
 
 fn workarounds(peer: &Peer, cfg: &ConnCfg) -> Workarounds {
     match cfg.device_workarounds {
-        true => Workarounds::of(peer.capabilities()),
+        true => peer.capabilities().workarounds(),
         false => Workarounds::empty(),
     }
 }
@@ -294,13 +280,19 @@ fn send_queue(peer: &Peer, cfg: &ConnCfg) -> u32 {
     cfg.sq_size.saturating_mul(parts).min(most)
 }
 
-fn qp_attr(peer: &Peer, cfg: &ConnCfg, cq: &Cq, rcq: Option<&Cq>) -> ffi::ibv_qp_init_attr_ex {
+fn qp_request<'a>(
+    peer: &'a Peer,
+    cfg: &'a ConnCfg,
+    cq: &'a Cq,
+    rcq: Option<&'a Cq>,
+) -> QpRequest<'a> {
     let srq = cfg.srq.as_ref();
     let recv_cq = srq.and_then(Srq::rcq).or(rcq).unwrap_or(cq);
-    ffi::ibv_qp_init_attr_ex {
-        send_cq: cq.raw().as_ptr(),
-        recv_cq: recv_cq.raw().as_ptr(),
-        srq: srq.map_or(std::ptr::null_mut(), |srq| srq.raw().as_ptr()),
+    QpRequest {
+        pd: peer.pd(),
+        send_cq: cq.raw(),
+        recv_cq: recv_cq.raw(),
+        srq: srq.map(Srq::raw),
         cap: ffi::ibv_qp_cap {
             max_send_wr: send_queue(peer, cfg),
             max_recv_wr: if srq.is_some() { 0 } else { cfg.rq_size },
@@ -314,9 +306,6 @@ fn qp_attr(peer: &Peer, cfg: &ConnCfg, cq: &Cq, rcq: Option<&Cq>) -> ffi::ibv_qp
                     false => 8,
                 }),
         },
-        qp_type: ffi::IBV_QPT_RC,
-        comp_mask: ffi::IBV_QP_INIT_ATTR_PD,
-        pd: peer.pd().as_ptr(),
-        ..Default::default()
+        send_ops: 0,
     }
 }

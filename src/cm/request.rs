@@ -1,13 +1,11 @@
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use super::{
-    Target,
     conn_cfg::ConnCfg,
     connection::Connection,
     event::ConnEvent,
-    host::OrUnknown,
     parts::Parts,
-    raw::{Address, ConnParam, EventChannel, Id},
+    raw::{Address, ConnParam, EventChannel, Id, OrUnknown, Target},
 };
 use crate::{
     Call, Error, Peer, RecvBatch, Result, mr::LocalSlice, numbers::CmEventKind, wait::Until,
@@ -27,8 +25,6 @@ pub struct ConnRequest {
     offered_depth: Option<u8>,
     deadline: Until,
     timeout: Duration,
-    // Taken by `connect` and `reject`: what is left is not rejected on drop.
-    pending: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +105,8 @@ impl ConnRequest {
         event: ConnEvent,
         cfg: &ConnCfg,
     ) -> Result<Option<Self>> {
-        let prepared = EventChannel::create().and_then(|channel| {
+        id.reject_on_drop(true);
+        EventChannel::create().and_then(|channel| {
             // First of all: no event of this connection may land on the listener's channel from now on.
             id.migrate(channel)?;
             check_device(peer, &id)?;
@@ -125,11 +122,7 @@ impl ConnRequest {
                 Some(exponent) => id.set_ack_timeout(exponent),
                 None => Ok(()),
             }
-        });
-        if let Err(err) = prepared {
-            reject(&id, &[]);
-            return Err(err);
-        }
+        })?;
         let deadline = Until::after(cfg.timeout);
         let offered = event.initiator_depth();
         let private_data = event.into_private_data();
@@ -139,15 +132,13 @@ impl ConnRequest {
                 request.limit_depth(offered);
                 Ok(Some(request))
             }
-            Err((id, err)) if !id.can_have_qp() => {
+            Err((mut id, err)) if !id.can_have_qp() => {
+                id.reject_on_drop(false);
                 drop(id);
                 log::debug!(target: "rpma", "a peer gave up before its request was taken: {err}");
                 Ok(None)
             }
-            Err((id, err)) => {
-                reject(&id, &[]);
-                Err(cfg.explain(peer, err))
-            }
+            Err((_, err)) => Err(cfg.explain(peer, err)),
         }
     }
 
@@ -177,7 +168,6 @@ impl ConnRequest {
             },
             deadline,
             timeout: cfg.timeout,
-            pending: role == Role::Passive,
         }
     }
 
@@ -214,11 +204,9 @@ impl ConnRequest {
             // A failure rejects: the drop does it.
             Role::Passive => self.parts.id.accept(param)?,
         }
-        self.pending = false;
-        let (param, offered_depth) = (self.param, self.offered_depth);
-        let (parts, deadline, timeout) = self.into_parts();
-        let conn = Connection::new(parts, param, deadline, timeout);
-        if let Some(depth) = offered_depth {
+        self.parts.id.reject_on_drop(false);
+        let conn = Connection::new(self.parts, self.param, self.deadline, self.timeout);
+        if let Some(depth) = self.offered_depth {
             conn.agree(depth);
             conn.set_min_rnr_timer();
         }
@@ -241,10 +229,9 @@ impl ConnRequest {
             148
         };
         check_private_data(private_data, limit, "the private data of a rejection")?;
-        self.pending = false;
+        self.parts.id.reject_on_drop(false);
         self.parts.id.reject(private_data)?;
-        let (parts, ..) = self.into_parts();
-        parts.close()
+        self.parts.close()
     }
 
     /// The private data that came with an incoming request; empty for an outgoing one. Some transports pad it with zeros.
@@ -283,13 +270,6 @@ impl ConnRequest {
     pub fn recv_batch(&self) -> Result<RecvBatch<'_>> {
         self.parts.qp.recv_batch()
     }
-
-    fn into_parts(self) -> (Parts, Until, Duration) {
-        let (deadline, timeout) = (self.deadline, self.timeout);
-        let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped, and its only field that owns anything is read out once.
-        (unsafe { std::ptr::read(&this.parts) }, deadline, timeout)
-    }
 }
 
 impl fmt::Debug for ConnRequest {
@@ -302,19 +282,6 @@ impl fmt::Debug for ConnRequest {
             self.parts.peer
         )
     }
-}
-
-impl Drop for ConnRequest {
-    fn drop(&mut self) {
-        if self.pending {
-            reject(&self.parts.id, &[]);
-        }
-    }
-}
-
-/// Rejects, and logs where that fails: the peer then learns by the destruction of the id.
-fn reject(id: &Id, private_data: &[u8]) {
-    crate::log_limit::log_failure(id.reject(private_data));
 }
 
 fn check_private_data(data: &[u8], limit: usize, limited_by: &'static str) -> Result<()> {

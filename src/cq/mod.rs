@@ -18,7 +18,7 @@ pub use take::Wait;
 use crate::{
     Error, Result,
     verbs::{Context, RawCq},
-    wait::{Until, Waker, set_nonblocking},
+    wait::{Until, Waker},
 };
 pub use crate::{
     numbers::{WcOpcode, WcStatus},
@@ -111,25 +111,6 @@ impl Cq {
         self.raw.poll(buf)
     }
 
-    /// `ibv_poll_cq(3)` for the C interface; [`poll_error`](Self::poll_error) tells what a negative
-    /// number means.
-    ///
-    /// # Safety
-    /// There must be room for `room` completions.
-    #[doc(hidden)]
-    #[inline(always)]
-    #[allow(unsafe_code, reason = "the C interface hands on what its caller says")]
-    pub unsafe fn poll_raw(&self, room: i32, completions: *mut rdma_sys::ibv_wc) -> i32 {
-        // SAFETY: the same contract.
-        unsafe { self.raw.poll_raw(room, completions) }
-    }
-
-    /// The error of a poll that gave `ret`.
-    #[doc(hidden)]
-    pub fn poll_error(ret: i32) -> Error {
-        crate::verbs::poll_failed(ret)
-    }
-
     /// Takes one completion if one is there; never blocks.
     #[inline]
     pub fn poll_one(&self) -> Result<Option<Completion>> {
@@ -183,19 +164,7 @@ impl Cq {
         self.channel.gate().waker()
     }
 
-    /// [`wait`](Self::wait) for the C interface: blocks or not as the fd is set.
-    #[doc(hidden)]
-    pub fn wait_as_fd_is_set(&self) -> Result<bool> {
-        self.wait_until(Until::as_fd_is_set(self.as_fd())?)
-    }
-
-    /// Puts the fd into blocking mode: from here on its mode is the C program's.
-    #[doc(hidden)]
-    pub fn make_fd_blocking(&self) -> Result<()> {
-        set_nonblocking(self.as_fd(), false)
-    }
-
-    fn wait_until(&self, until: Until) -> Result<bool> {
+    pub(crate) fn wait_until(&self, until: Until) -> Result<bool> {
         self.arming.wait(&self.alone(until)?)
     }
 

@@ -263,8 +263,7 @@ impl LocalRegion {
 
     /// As [`close`](Self::close), for the C interface, whose handles stay in place where a call fails. After success all that the region
     /// is good for is to be dropped.
-    #[doc(hidden)]
-    pub fn close_in_place(&mut self) -> Result<Memory> {
+    pub(crate) fn close_in_place(&mut self) -> Result<Memory> {
         match Arc::get_mut(&mut self.inner) {
             Some(inner) => inner.held.release(),
             None => Err(Error::InUse {

@@ -16,7 +16,6 @@ mod local;
 mod memory;
 mod owned;
 pub(crate) mod quick;
-pub(crate) mod range;
 mod remote;
 mod usage;
 
@@ -25,6 +24,7 @@ pub use descriptor::Descriptor;
 pub(crate) use flush::FlushPlan;
 pub use flush::{FlushKind, FlushMethod, FlushMethods};
 pub use local::{AsLocalSlice, LocalRegion, LocalSlice};
+pub(crate) use memory::range;
 pub use memory::{HugePage, Memory, StableBytes};
 pub use owned::OwnedSlice;
 pub use remote::{RemoteRegion, RemoteSlice};

@@ -168,8 +168,7 @@ impl Shape {
 
 impl RemoteSlice {
     /// No bytes of no region: the other side of an operation without content, as the C interface has it.
-    #[doc(hidden)]
-    pub const NOWHERE: RemoteSlice = RemoteSlice {
+    pub(crate) const NOWHERE: RemoteSlice = RemoteSlice {
         target: Target::new(0, 0, Usage::all().bits()),
         len: 0,
         quick: u32::MAX,

@@ -19,10 +19,7 @@ mod sink;
 mod spare;
 mod table;
 
-use std::{
-    ptr::NonNull,
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
-};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use rdma_sys as ffi;
 
@@ -42,7 +39,7 @@ pub(crate) use sink::{
 use spare::{free_spare, give_spare, take_spare};
 
 use crate::{
-    FlushKind, FlushMethod, Result,
+    FlushKind, FlushMethod,
     mr::{FlushPlan, RemoteSlice, quick},
     verbs::{RawQp, Workarounds},
 };
@@ -66,10 +63,9 @@ pub(crate) struct Features {
 
 /// What a [`Qp`] is made of.
 pub(crate) struct QpParts {
-    pub(crate) qp: NonNull<ffi::ibv_qp>,
+    pub(crate) qp: RawQp,
     pub(crate) cap: ffi::ibv_qp_cap,
-    /// The queue pair was created with the extended send operations of `features`.
-    pub(crate) extended: bool,
+    /// What the queue pair was created with.
     pub(crate) features: Features,
     pub(crate) flush_method: FlushMethod,
     pub(crate) pd_tag: u32,
@@ -112,11 +108,8 @@ impl std::fmt::Debug for Qp {
 }
 
 impl Qp {
-    /// # Safety
-    /// `parts.qp` must be a live queue pair, created as `parts` says, and outlive every use of the result.
-    pub(crate) unsafe fn new(parts: QpParts) -> Result<Self> {
-        // SAFETY: the caller's contract.
-        let raw = unsafe { RawQp::new(parts.qp, parts.extended)? };
+    pub(crate) fn new(parts: QpParts) -> Self {
+        let raw = parts.qp;
         let mut features = parts.features;
         if raw.extended().is_none() {
             features.flush_visibility = false;
@@ -128,7 +121,7 @@ impl Qp {
         let max_message = parts.max_message.min(u64::from(u32::MAX));
         // Where there are faults to go around, every transfer takes the full check.
         let careful = !parts.workarounds.is_empty();
-        Ok(Qp {
+        Qp {
             raw,
             tag,
             key: quick::queue_pair(parts.pd_tag, if careful { 0 } else { max_message }),
@@ -156,7 +149,7 @@ impl Qp {
             ),
             has_srq: parts.has_srq,
             spare: AtomicPtr::new(std::ptr::null_mut()),
-        })
+        }
     }
 
     pub(crate) fn num(&self) -> u32 {

@@ -3,7 +3,6 @@
 use crate::{Call, Error, Result, verbs::errno};
 
 /// What became of an attempt to post, small enough to stay in registers.
-#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// The device, or the batch, took it.

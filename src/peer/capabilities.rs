@@ -3,7 +3,11 @@ use std::fmt;
 use rdma_sys as ffi;
 
 use super::info::mtu_bytes;
-use crate::{Result, numbers::Transport, verbs::Context};
+use crate::{
+    Result,
+    numbers::Transport,
+    verbs::{Context, Workarounds},
+};
 
 /// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,6 +131,14 @@ impl Capabilities {
     /// The kernel's siw, by the number that it makes up for its vendor.
     pub(crate) fn is_soft_iwarp(&self) -> bool {
         self.transport.is_iwarp() && self.vendor_id == 0x62_6d74
+    }
+
+    /// The ways around faults that the device's queue pairs need.
+    pub(crate) fn workarounds(&self) -> Workarounds {
+        let mut all = Workarounds::empty();
+        all.set(Workarounds::INLINE_SHORT, self.is_soft_iwarp());
+        all.set(Workarounds::SPLIT_SHORT_READS, self.transport.is_iwarp());
+        all
     }
 
     fn is_soft_roce(&self) -> bool {

@@ -2,14 +2,18 @@
 
 use rdma_sys as ffi;
 
-use crate::{DeviceInfo, Error, Peer, Result, cm};
+use super::{DeviceInfo, Peer};
+use crate::{
+    Error, Result,
+    cm::raw::{context_of, contexts},
+};
 
 /// The RDMA devices of this machine that connections can be made on, as librdmacm opens them. No device is an empty list.
 ///
 /// # Errors
 /// When the devices cannot be listed or do not answer; a machine without RDMA support gives `ENODEV` or an empty list, as librdmacm has it.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
-    cm::contexts()?.iter().map(DeviceInfo::of).collect()
+    contexts()?.iter().map(DeviceInfo::of).collect()
 }
 
 impl Peer {
@@ -21,7 +25,7 @@ impl Peer {
     /// [`Error::InvalidArgument`] where librdmacm does not have it; a pointer that is not in its list is not looked at.
     #[doc(alias = "rpma_peer_new")]
     pub fn from_raw_context(context: *mut ffi::ibv_context) -> Result<Peer> {
-        match cm::context_of(context)? {
+        match context_of(context)? {
             Some(context) => Peer::on(context, 1, None),
             None => Err(Error::invalid(
                 "context",

@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod devices;
+mod events;
 mod info;
 
 use std::{
@@ -15,13 +16,15 @@ use std::{
 };
 
 use crate::{
-    AsyncEvents, Error, Host, LocalRegion, Memory, Result, Usage, cm,
+    Error, Host, LocalRegion, Memory, Result, Usage,
+    cm::raw::{Address, bound_context, context_by_name, resolved_context},
     mr::{AccessEnv, FlushMethods},
     verbs::{self, Context, Mr, Pd},
 };
 
 pub use capabilities::{Capabilities, OdpCapabilities};
 pub use devices::devices;
+pub use events::AsyncEvents;
 pub use info::{DeviceInfo, Gid, PortInfo};
 
 /// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
@@ -43,7 +46,7 @@ struct Inner {
     max_inline: OnceLock<u32>,
     tag: u32,
     port: u8,
-    source: Option<cm::Address>,
+    source: Option<Address>,
 }
 
 impl Peer {
@@ -59,7 +62,7 @@ impl Peer {
     #[doc(alias = "rpma_utils_get_ibv_context")]
     #[doc(alias = "RPMA_UTIL_IBV_CONTEXT_LOCAL")]
     pub fn local<H: Host>(address: H) -> Result<Self> {
-        let (context, port, source) = cm::bound_context(address.target())?;
+        let (context, port, source) = bound_context(address.target())?;
         Peer::on(context, port, Some(source))
     }
 
@@ -79,7 +82,7 @@ impl Peer {
     ///
     /// Source: `rdma_resolve_addr(3)`.
     pub fn remote_timeout<H: Host>(address: H, timeout: Duration) -> Result<Self> {
-        let (context, port, _) = cm::resolved_context(address.target(), timeout)?;
+        let (context, port, _) = resolved_context(address.target(), timeout)?;
         Peer::on(context, port, None)
     }
 
@@ -90,10 +93,10 @@ impl Peer {
     ///
     /// Source: `rdma_get_devices(3)`.
     pub fn device(name: &str) -> Result<Self> {
-        Peer::on(cm::context_by_name(name)?, 1, None)
+        Peer::on(context_by_name(name)?, 1, None)
     }
 
-    pub(crate) fn on(context: Context, port: u8, source: Option<cm::Address>) -> Result<Self> {
+    pub(crate) fn on(context: Context, port: u8, source: Option<Address>) -> Result<Self> {
         let capabilities = Capabilities::of(&context, port)?;
         let pd = Arc::new(Pd::alloc(Arc::new(context))?);
         let peer = Peer {
@@ -275,7 +278,7 @@ impl Peer {
     }
 
     /// The local address that the peer was made for, without a port.
-    pub(crate) fn source(&self) -> Option<&cm::Address> {
+    pub(crate) fn source(&self) -> Option<&Address> {
         self.inner.source.as_ref()
     }
 

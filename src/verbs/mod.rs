@@ -4,8 +4,8 @@
 //! The types of this folder wrap one verbs object each and keep alive what the object hangs on. Three facts make their methods
 //! safe to call from several threads: libibverbs and its providers lock their own queues (`ibv_post_send(3)` and its kin are
 //! thread safe), every object is destroyed exactly once by its owner's drop, and memory that a device may still reach is freed only
-//! after its registration is gone. Nothing outside of this folder and `src/cm` sees a raw verbs pointer, but for what is
-//! marked `unsafe` for the C interface.
+//! after its registration is gone. Raw verbs pointers are used by the other rooms with unsafe code only; the rest
+//! hands them on.
 #![allow(unsafe_code)]
 
 mod acks;
@@ -13,8 +13,6 @@ mod async_event;
 mod check;
 mod context;
 mod cq;
-#[cfg(feature = "efa")]
-pub mod efa;
 mod mr;
 mod pd;
 mod probe;
@@ -25,6 +23,8 @@ mod wc;
 mod workarounds;
 mod wr;
 
+#[cfg(feature = "efa")]
+pub(crate) use acks::Acks;
 pub use async_event::{AsyncEvent, AsyncSubject};
 pub(crate) use check::{check, check_ptr, errno, last_errno, nothing_yet};
 pub(crate) use context::{Context, GidEntry, device_name};

@@ -6,7 +6,7 @@ use crate::{Call, Error, Result};
 
 /// A queue pair (`ibv_create_qp(3)`), with the provider's functions at hand.
 ///
-/// It does not own the C object: the cm id that created it destroys it, after every use (see `src/cm/id.rs`).
+/// It does not own the C object: the cm id that created it destroys it, after every use (see `src/cm/raw/id.rs`).
 pub(crate) struct RawQp {
     raw: NonNull<ffi::ibv_qp>,
     extended: Option<NonNull<ffi::ibv_qp_ex>>,

@@ -11,8 +11,6 @@
 use bitflags::bitflags;
 use rdma_sys as ffi;
 
-use crate::Capabilities;
-
 bitflags! {
     /// The ways around faults that a queue pair takes.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,14 +32,6 @@ const PAGE: u64 = 4096;
 pub(crate) const FIRST_PART: u64 = 0x7270_6d61_2d31_2f32;
 
 impl Workarounds {
-    /// What a device's queue pairs need.
-    pub(crate) fn of(caps: &Capabilities) -> Self {
-        let mut all = Workarounds::empty();
-        all.set(Workarounds::INLINE_SHORT, caps.is_soft_iwarp());
-        all.set(Workarounds::SPLIT_SHORT_READS, caps.transport.is_iwarp());
-        all
-    }
-
     /// Must a message of one element be posted inline?
     pub(crate) fn inline(self, sge: &ffi::ibv_sge) -> bool {
         self.contains(Workarounds::INLINE_SHORT) && page_end(sge.addr, sge.length).is_some()

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use super::Id;
-use crate::{Call, Error, Result, cm::Target, verbs::Context, wait::Until};
+use super::{Id, Target};
+use crate::{Call, Error, Result, verbs::Context, wait::Until};
 
 /// A socket address as the C interfaces take it.
 #[derive(Clone, Copy)]

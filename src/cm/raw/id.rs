@@ -12,7 +12,8 @@ use rdma_sys as ffi;
 use super::{Address, EventChannel};
 use crate::{
     Call, Error, Result,
-    verbs::{Context, check, check_ptr},
+    log_limit::log_failure,
+    verbs::{Context, Pd, RawCq, RawQp, RawSrq, check, check_ptr},
 };
 
 /// A cm id and, once it has one, its queue pair. Dropping it destroys both, the queue pair first.
@@ -21,6 +22,7 @@ pub(crate) struct Id {
     raw: NonNull<ffi::rdma_cm_id>,
     channel: Option<Arc<EventChannel>>,
     has_qp: bool,
+    reject_on_drop: bool,
     released: bool,
 }
 
@@ -38,6 +40,17 @@ pub(crate) struct ConnParam<'a> {
     pub(crate) retry_count: u8,
     pub(crate) rnr_retry_count: u8,
     pub(crate) srq: bool,
+}
+
+/// What a queue pair is created with.
+pub(crate) struct QpRequest<'a> {
+    pub(crate) pd: &'a Pd,
+    pub(crate) send_cq: &'a RawCq,
+    pub(crate) recv_cq: &'a RawCq,
+    pub(crate) srq: Option<&'a RawSrq>,
+    pub(crate) cap: ffi::ibv_qp_cap,
+    /// The extended send operations; none for a queue pair without the extension.
+    pub(crate) send_ops: ffi::ibv_qp_create_send_ops_flags,
 }
 
 impl ConnParam<'_> {
@@ -92,6 +105,7 @@ impl Id {
             raw,
             channel,
             has_qp: false,
+            reject_on_drop: false,
             released: false,
         })
     }
@@ -108,6 +122,7 @@ impl Id {
             raw,
             channel: Some(channel),
             has_qp: false,
+            reject_on_drop: false,
             released: false,
         }
     }
@@ -206,6 +221,11 @@ impl Id {
         })
     }
 
+    /// From now on, is the request that the id came with to be rejected when the id goes?
+    pub(crate) fn reject_on_drop(&mut self, yes: bool) {
+        self.reject_on_drop = yes;
+    }
+
     pub(crate) fn disconnect(&self) -> Result<()> {
         // SAFETY: the id is alive.
         check(Call::RdmaDisconnect, unsafe {
@@ -237,25 +257,42 @@ impl Id {
         check(Call::RdmaSetOption, ret)
     }
 
-    /// Creates the queue pair of the id (`rdma_create_qp_ex`), and gives what the device granted in `attr.cap`.
-    ///
-    /// # Safety
-    /// What `attr` points at must be alive and outlive the id.
-    pub(crate) unsafe fn create_qp(
-        &mut self,
-        attr: &mut ffi::ibv_qp_init_attr_ex,
-    ) -> Result<NonNull<ffi::ibv_qp>> {
-        // SAFETY: the caller's word.
+    /// Creates the queue pair of the id (`rdma_create_qp_ex`), and says what the device granted. The
+    /// queue pair is gone with the id: whoever has the one keeps the other.
+    pub(crate) fn create_qp(&mut self, wanted: &QpRequest<'_>) -> Result<(RawQp, ffi::ibv_qp_cap)> {
+        let mut attr = ffi::ibv_qp_init_attr_ex {
+            send_cq: wanted.send_cq.as_ptr(),
+            recv_cq: wanted.recv_cq.as_ptr(),
+            srq: (wanted.srq).map_or(std::ptr::null_mut(), RawSrq::as_ptr),
+            cap: wanted.cap,
+            qp_type: ffi::IBV_QPT_RC,
+            comp_mask: ffi::IBV_QP_INIT_ATTR_PD,
+            pd: wanted.pd.as_ptr(),
+            ..Default::default()
+        };
+        let extended = wanted.send_ops != 0;
+        if extended {
+            attr.comp_mask |= ffi::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+            attr.send_ops_flags = u64::from(wanted.send_ops);
+        }
+        // SAFETY: the id is alive, and so are the domain, the queues and the shared receive queue,
+        // which are borrowed; none of them can be destroyed while it has a queue pair
+        // (`ibv_destroy_cq(3)` and its kin: EBUSY).
         check(Call::RdmaCreateQpEx, unsafe {
-            ffi::rdma_create_qp_ex(self.as_ptr(), attr)
+            ffi::rdma_create_qp_ex(self.as_ptr(), &mut attr)
         })?;
         // SAFETY: the id is alive; the call has set its queue pair.
-        match NonNull::new(unsafe { (*self.as_ptr()).qp }) {
-            Some(qp) => {
-                self.has_qp = true;
-                Ok(qp)
+        let Some(qp) = NonNull::new(unsafe { (*self.as_ptr()).qp }) else {
+            return Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO));
+        };
+        self.has_qp = true;
+        // SAFETY: the queue pair was just created as said, and lives as long as the id.
+        match unsafe { RawQp::new(qp, extended) } {
+            Ok(qp) => Ok((qp, attr.cap)),
+            Err(err) => {
+                self.destroy_qp();
+                Err(err)
             }
-            None => Err(Error::provider(Call::RdmaCreateQpEx, libc::EIO)),
         }
     }
 
@@ -334,6 +371,10 @@ impl Id {
         if std::mem::replace(&mut self.released, true) {
             return Ok(());
         }
+        if self.reject_on_drop {
+            // Where that fails, the peer learns by the destruction of the id.
+            log_failure(self.reject(&[]));
+        }
         self.destroy_qp();
         // SAFETY: this is the owner; every event of the id was acknowledged.
         check(Call::RdmaDestroyId, unsafe {
@@ -344,7 +385,7 @@ impl Id {
 
 impl Drop for Id {
     fn drop(&mut self) {
-        crate::log_limit::log_failure(self.release());
+        log_failure(self.release());
     }
 }
 

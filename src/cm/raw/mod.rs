@@ -1,5 +1,4 @@
-//! The only code that calls librdmacm, but for the list of devices: ids, event channels, events,
-//! addresses.
+//! The only code that calls librdmacm: ids, event channels, events, addresses, devices.
 //!
 //! # Safety
 //! An `Id` owns one cm id and, once it has one, its queue pair; it keeps its event channel alive, and
@@ -9,12 +8,17 @@
 
 mod addr;
 mod channel;
+mod devices;
 mod event;
+mod host;
 mod id;
 
 pub(crate) use addr::{
     Address, block_signals, bound_context, no_service, resolve, resolved_context,
 };
 pub(crate) use channel::EventChannel;
+pub(crate) use devices::{context_by_name, context_of, contexts};
 pub(crate) use event::RawEvent;
-pub(crate) use id::{ConnParam, Id};
+pub use host::Host;
+pub(crate) use host::{OrUnknown, Target};
+pub(crate) use id::{ConnParam, Id, QpRequest};

@@ -13,11 +13,8 @@ use std::sync::atomic::{
 
 use std::ops::RangeBounds;
 
-use super::Memory;
-use crate::{
-    error::{Error, Result},
-    mr::{LocalRegion, range},
-};
+use super::{Memory, range};
+use crate::error::{Error, Result};
 
 const WORD: usize = size_of::<u64>();
 
@@ -305,40 +302,6 @@ impl Memory {
         // SAFETY: inside and aligned, as all callers have checked, and alive as long as the memory is; all safe accesses to
         // these bytes are of this kind.
         unsafe { &*self.at(at).cast() }
-    }
-}
-
-impl LocalRegion {
-    /// The bytes of `range`, in place.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutOfRange`] when the range does not lie inside the region.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Memory::as_slice`].
-    pub unsafe fn as_slice(&self, range: impl RangeBounds<u64>) -> Result<&[u8]> {
-        // SAFETY: handed on to the caller.
-        unsafe { self.memory().as_slice(range) }
-    }
-
-    /// The bytes of `range`, in place and to be written.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutOfRange`] when the range does not lie inside the region; [`Error::InvalidArgument`] when the memory is read-only.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Memory::as_mut_slice`].
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the caller vouches for being alone on these bytes, not on all"
-    )]
-    pub unsafe fn as_mut_slice(&self, range: impl RangeBounds<u64>) -> Result<&mut [u8]> {
-        // SAFETY: handed on to the caller.
-        unsafe { self.memory().as_mut_slice(range) }
     }
 }
 

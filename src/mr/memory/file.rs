@@ -25,12 +25,12 @@ use super::{
     Backing, Memory, check_len,
     mapping::{Mapping, page_size, round_up},
     persist::Medium,
+    range,
 };
 use crate::{
     Call,
     error::{Error, Result},
     log_limit::log_error,
-    mr::range,
 };
 
 impl Memory {

@@ -6,7 +6,9 @@
 //!
 //! - `mapping.rs` maps and unmaps, `file.rs` decides what to map of a file, `owner.rs` takes over the memory of others;
 //! - `access.rs` reads and writes;
-//! - `persist.rs` writes back to the medium.
+//! - `persist.rs` writes back to the medium;
+//! - `range.rs` checks the ranges of callers;
+//! - `region.rs` has the unsafe methods of [`LocalRegion`](crate::LocalRegion).
 //!
 //! Two rules make the rest safe. A [`Memory`] is the only owner of its bytes and keeps them in place until it is dropped; and nothing ever
 //! makes a reference to them, except the `unsafe` functions whose caller vouches that nobody writes meanwhile.
@@ -18,6 +20,8 @@ mod file;
 mod mapping;
 mod owner;
 mod persist;
+pub(crate) mod range;
+mod region;
 #[cfg(test)]
 mod tests;
 

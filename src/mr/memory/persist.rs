@@ -4,11 +4,10 @@ use std::ops::RangeBounds;
 
 use nix::sys::mman::{MsFlags, msync};
 
-use super::{Backing, Memory, mapping::page_size};
+use super::{Backing, Memory, mapping::page_size, range};
 use crate::{
     Call,
     error::{Error, Result},
-    mr::range,
 };
 
 /// What is behind a mapped file.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::raw::{self, Address};
+use super::{self as raw, Address};
 use crate::{Call, Error, Result, wait::Until};
 
 /// A host: its name or address as text, an [`IpAddr`], or a [`SocketAddr`], whose port is not used.
@@ -122,7 +122,7 @@ fn within(
 }
 
 /// An address for people to read.
-pub(super) struct OrUnknown(pub(super) Option<SocketAddr>);
+pub(crate) struct OrUnknown(pub(crate) Option<SocketAddr>);
 
 impl fmt::Display for OrUnknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Call, Error, Result, log_limit,
-    verbs::{Completion, RawChannel, acks::Acks, check, errno},
+    verbs::{Acks, Completion, RawChannel, check, errno},
     wait::{Gate, Until, Waker},
 };
 

@@ -1,13 +1,11 @@
-use std::{ffi::c_int, ptr::NonNull, sync::Arc, time::Duration};
+//! The devices that librdmacm has open.
+
+use std::{ffi::c_int, ptr::NonNull, sync::Arc};
 
 use rdma_sys as ffi;
 
-use super::{
-    Target,
-    raw::{bound_context, resolved_context},
-};
 use crate::{
-    Call, Capabilities, Error, Result,
+    Call, Error, Result,
     verbs::{Context, last_errno},
 };
 
@@ -74,59 +72,6 @@ pub(crate) fn context_by_name(name: &str) -> Result<Context> {
     (found.into_iter())
         .find(|context| context.device_name() == name)
         .ok_or_else(|| no_device(libc::ENODEV))
-}
-
-/// A device context of librdmacm's own, open as long as this lives; for the C interface, whose users hold bare contexts.
-#[doc(hidden)]
-pub struct RawContext {
-    raw: *mut ffi::ibv_context,
-    _list: DeviceList,
-}
-
-// SAFETY: the pointer is only handed out, and what it points at is open as long as the list.
-unsafe impl Send for RawContext {}
-// SAFETY: as above.
-unsafe impl Sync for RawContext {}
-
-impl RawContext {
-    /// The device that owns the local address `address`; see [`Peer::local`](crate::Peer::local).
-    pub fn local(address: &str) -> Result<Self> {
-        RawContext::anchored(bound_context(Target::Name(address, None))?.0)
-    }
-
-    /// The device over which the remote address `address` is reached; see
-    /// [`Peer::remote`](crate::Peer::remote).
-    pub fn remote(address: &str) -> Result<Self> {
-        let address = Target::Name(address, None);
-        RawContext::anchored(resolved_context(address, Duration::from_millis(1000))?.0)
-    }
-
-    /// What the id of `context` keeps open now is kept by a list after, which takes neither an fd nor anything of the kernel's.
-    fn anchored(context: Context) -> Result<Self> {
-        let list = DeviceList::open()?;
-        let raw = context.as_ptr();
-        if !list.contexts().contains(&raw) {
-            return Err(Error::provider(Call::RdmaGetDevices, libc::ENODEV));
-        }
-        Ok(RawContext { raw, _list: list })
-    }
-
-    /// The C context.
-    pub fn as_ptr(&self) -> *mut ffi::ibv_context {
-        self.raw
-    }
-}
-
-impl Capabilities {
-    /// What a device can do that others have opened, by its first port; for the C interface.
-    ///
-    /// # Safety
-    /// `context` must be an open device context.
-    #[doc(hidden)]
-    pub unsafe fn of_raw_context(context: NonNull<ffi::ibv_context>) -> Result<Self> {
-        // SAFETY: the caller's contract; the context is used within this call only.
-        Capabilities::of(&unsafe { Context::new(context, Box::new(())) }, 1)
-    }
 }
 
 fn context(list: &Arc<DeviceList>, raw: *mut ffi::ibv_context) -> Option<Context> {

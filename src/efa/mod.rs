@@ -66,6 +66,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![allow(unsafe_code)]
 
 mod abi;
 mod attr;
