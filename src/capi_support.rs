@@ -91,7 +91,7 @@ pub fn signaled_if(yes: bool, wr_id: u64) -> Post {
     const SHIFT: u32 = ffi::IBV_SEND_SIGNALED.trailing_zeros();
     Post {
         wr_id,
-        flags: u32::from(yes) << SHIFT,
+        flags: u64::from(yes) << SHIFT,
     }
 }
 

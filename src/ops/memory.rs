@@ -230,7 +230,7 @@ impl BatchMemory {
                     self.mark(next, Where::Inline);
                     addr_of_mut!((*next).start).write(self.inline.len());
                     self.inline.extend_from_slice(bytes);
-                    request.flags |= ffi::IBV_SEND_INLINE;
+                    request.flags |= u64::from(ffi::IBV_SEND_INLINE);
                     sge.length = bytes.len() as u32;
                     put(next, request, usize::from(!bytes.is_empty()), &sge)
                 }

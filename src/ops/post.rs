@@ -35,19 +35,20 @@ impl Signal {
 #[must_use]
 pub struct Post {
     pub(crate) wr_id: u64,
-    pub(crate) flags: u32,
+    /// In 64 bits, as they are written beside the immediate data.
+    pub(crate) flags: u64,
 }
 
 impl Post {
     /// See [`Signal::fenced`].
     pub fn fenced(mut self) -> Self {
-        self.flags |= ffi::IBV_SEND_FENCE;
+        self.flags |= u64::from(ffi::IBV_SEND_FENCE);
         self
     }
 
     /// See [`Signal::solicited`].
     pub fn solicited(mut self) -> Self {
-        self.flags |= ffi::IBV_SEND_SOLICITED;
+        self.flags |= u64::from(ffi::IBV_SEND_SOLICITED);
         self
     }
 }
@@ -58,7 +59,7 @@ impl From<Signal> for Post {
         match signal {
             Signal::Always(wr_id) => Post {
                 wr_id,
-                flags: ffi::IBV_SEND_SIGNALED,
+                flags: ffi::IBV_SEND_SIGNALED.into(),
             },
             Signal::OnError(wr_id) => Post { wr_id, flags: 0 },
         }

@@ -113,7 +113,7 @@ impl<'q> Sink<'q> for Now<'q> {
         let ret = unsafe {
             ffi::ibv_wr_start(qp);
             (*qp).wr_id = post.wr_id;
-            (*qp).wr_flags = post.flags;
+            (*qp).wr_flags = post.flags as u32;
             start(qp, op, &request());
             ffi::ibv_wr_complete(qp)
         };
@@ -134,7 +134,7 @@ impl<'q> Sink<'q> for Now<'q> {
             },
             Data::Elements(list) => self.0.post(&request, list),
             Data::Copied(data) => {
-                request.flags |= ffi::IBV_SEND_INLINE;
+                request.flags |= u64::from(ffi::IBV_SEND_INLINE);
                 let list = &[inline_element(data)][..usize::from(!data.is_empty())];
                 self.0.post(&request, list)
             }
@@ -370,7 +370,7 @@ pub(crate) fn quick_word<'q, S: Sink<'q>>(
         return Attempt::Undecided;
     }
     let mut request = Request::plain(Op::Write, target, post);
-    request.flags |= ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE;
+    request.flags |= u64::from(ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE);
     // SAFETY: as above; the bytes are read at once.
     unsafe { sink.put(request, &inline_element(&value)) }
 }
@@ -470,7 +470,7 @@ fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_s
             Some(first) => {
                 let before = Request {
                     wr_id: FIRST_PART,
-                    flags: request.flags & !ffi::IBV_SEND_SIGNALED,
+                    flags: request.flags & !u64::from(ffi::IBV_SEND_SIGNALED),
                     ..request
                 };
                 let (mut head, mut rest) = (*sge, *sge);

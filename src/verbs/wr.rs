@@ -93,12 +93,22 @@ const fn side_by_side(first: u32, second: u32) -> u64 {
     }
 }
 
+/// The same of a number of 32 bits in 64 and one in 32.
+#[inline(always)]
+const fn beside(first: u64, second: u32) -> u64 {
+    match cfg!(target_endian = "little") {
+        true => first | (second as u64) << 32,
+        false => first << 32 | second as u64,
+    }
+}
+
 /// A work request but for its elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) op: Op,
     pub(crate) wr_id: u64,
-    pub(crate) flags: u32,
+    /// Of 32 bits.
+    pub(crate) flags: u64,
     /// Immediate data in network order, or a key to invalidate.
     pub(crate) imm: u32,
     pub(crate) target: Target,
@@ -159,7 +169,7 @@ impl Request {
                 .write(side_by_side(num_sge as u32, self.op as u32));
             addr_of_mut!((*wr).send_flags)
                 .cast::<u64>()
-                .write(side_by_side(self.flags, self.imm));
+                .write(beside(self.flags, self.imm));
             let body = addr_of_mut!((*wr).wr);
             match self.op {
                 Op::Send | Op::SendImm => {}
@@ -392,7 +402,7 @@ mod tests {
             let request = Request {
                 op,
                 wr_id: 7,
-                flags: ffi::IBV_SEND_SIGNALED,
+                flags: ffi::IBV_SEND_SIGNALED.into(),
                 imm: 8,
                 target: Target::new(9, 10, 11),
                 args: [12, 13],
@@ -405,7 +415,7 @@ mod tests {
                 assert_eq!(super::op(wr), op);
                 assert!(is_one(wr, op, 3) && !is_one(wr, op, 1));
                 assert_eq!(
-                    ((*wr).wr_id, (*wr).num_sge, (*wr).send_flags),
+                    ((*wr).wr_id, (*wr).num_sge, u64::from((*wr).send_flags)),
                     (7, 3, request.flags)
                 );
                 assert_eq!(wr.imm(), 8);
