@@ -16,6 +16,8 @@ mod format;
 mod hello;
 #[path = "soak/link.rs"]
 mod link;
+#[path = "soak/listener.rs"]
+mod listener;
 #[path = "soak/log.rs"]
 mod log;
 #[path = "soak/pages.rs"]
@@ -62,7 +64,7 @@ struct Cli<A: clap::Args> {
 
 fn args<A: clap::Args>(folder: &Path, more: &str) -> A {
     let folder = folder.to_str().unwrap();
-    let common = ["soak", "--addr", ADDR, "--port", PORT, "--folder", folder];
+    let common = ["soak", "--addr", ADDR, "--folder", folder];
     let all = common.into_iter().chain(more.split_whitespace());
     Cli::parse_from(all).args
 }
@@ -74,7 +76,7 @@ fn soak(folder: &Path, records: u64, more: &str) -> Vec<String> {
     let words = |result: Outcome| result.err().map(|err| err.to_string());
     let mut problems = thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let args = args(folder, "--slots 1 --idle 2000");
+            let args = args(folder, &format!("--port {PORT} --slots 1 --idle 2000"));
             words(server::run(&args))
         });
         let start = Instant::now();

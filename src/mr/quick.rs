@@ -57,7 +57,13 @@ pub(crate) const fn queue_pair(pd_tag: u32, max_message: u64) -> u32 {
 /// Do the three go together for operations that need `usages`?
 #[inline(always)]
 pub(crate) const fn fit(queue_pair: u32, local: u32, remote: u32, usages: Usage) -> bool {
-    ((queue_pair ^ local) | remote) & (DOMAIN | AWKWARD | NEVER | FAR | usages.bits()) == 0
+    misfit(queue_pair, local, remote, usages) == 0
+}
+
+/// In which bits they do not.
+#[inline(always)]
+pub(crate) const fn misfit(queue_pair: u32, local: u32, remote: u32, usages: Usage) -> u32 {
+    ((queue_pair ^ local) | remote) & (DOMAIN | AWKWARD | NEVER | FAR | usages.bits())
 }
 
 /// The same for a piece of the region with the key `local` whose length is [`short`], whatever the length of the region.

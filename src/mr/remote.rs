@@ -152,6 +152,14 @@ impl Shape {
         Shape(flushes.bits() as u32 | (region.bits() as u32) << 8 | (whole as u32) << 16)
     }
 
+    /// That of `len` bytes; `all` says that these are all bytes of what has this shape.
+    #[inline(always)]
+    fn part(self, len: u64, all: bool) -> Self {
+        let kept = self.0 & if all { 0xff00 | Shape::WHOLE } else { 0xff00 };
+        let flushes = self.region().of_range(len, kept & Shape::WHOLE != 0);
+        Shape(kept | u32::from(flushes.bits()))
+    }
+
     #[inline(always)]
     const fn region(self) -> FlushPlan {
         FlushPlan::from_bits_retain((self.0 >> 8) as u8)
@@ -196,12 +204,11 @@ impl RemoteSlice {
     /// `start` and `len` lie inside.
     #[inline(always)]
     fn part(&self, start: u64, len: u64) -> RemoteSlice {
-        let (region, whole) = (self.shape.region(), self.is_whole() && len == self.len);
         RemoteSlice {
             // start is at most the length, and a region never leaves the address space.
             target: self.target.at(start),
             len,
-            shape: Shape::new(region.of_range(len, whole), region, whole),
+            shape: self.shape.part(len, len == self.len),
             ..*self
         }
     }
@@ -216,12 +223,6 @@ impl RemoteSlice {
     #[inline(always)]
     pub(crate) const fn level(&self) -> u8 {
         (self.shape.0 >> 16) as u8
-    }
-
-    /// Is it the entire region?
-    #[inline(always)]
-    pub(crate) const fn is_whole(&self) -> bool {
-        self.shape.0 & Shape::WHOLE != 0
     }
 
     /// Where the slice starts in the peer's address space.
@@ -284,7 +285,7 @@ mod tests {
         );
         assert_eq!(slice.usage(), region().usage());
         assert_eq!(slice.flushes(), region().whole().flushes());
-        assert!(!slice.is_whole() && !slice.is_empty());
+        assert!(slice.level() == 0 && !slice.is_empty());
         assert_eq!((slice.address(), slice.len()), (0x100a, 20));
     }
 
@@ -310,12 +311,12 @@ mod tests {
     #[test]
     fn only_the_entire_region_is_whole() {
         let region = region();
-        assert!(region.whole().is_whole());
-        assert!(region.slice(..).unwrap().is_whole());
-        assert!(region.slice(0..100).unwrap().slice(..).unwrap().is_whole());
-        assert!(!region.slice(1..).unwrap().is_whole());
-        assert!(!region.slice(1..).unwrap().slice(..).unwrap().is_whole());
-        assert!(!region.slice(..0).unwrap().is_whole());
+        assert_eq!(region.whole().level(), 1);
+        assert_eq!(region.slice(..).unwrap().level(), 1);
+        assert_eq!(region.slice(0..100).unwrap().slice(..).unwrap().level(), 1);
+        assert_eq!(region.slice(1..).unwrap().level(), 0);
+        assert_eq!(region.slice(1..).unwrap().slice(..).unwrap().level(), 0);
+        assert_eq!(region.slice(..0).unwrap().level(), 0);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl<'c> Batch<'c> {
         let (qp, next) = (self.at.qp, self.at.next);
         match self.at.memory().post_chain(qp, next) {
             Some(0) => {
-                self.at.next = self.at.memory().first;
+                self.at.next = self.at.memory().list;
                 Ok(())
             }
             Some(ret) => Err(post_failed(Call::IbvWrComplete, ret, 0)),

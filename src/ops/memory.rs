@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Call, Result,
     mr::{FlushPlan, quick},
-    verbs::{Op, Request, start, start_with_elements},
+    verbs::{Op, Request, op, start, start_with_elements},
 };
 
 /// The operations of a [`Batch`](super::Batch) that were not submitted yet. Where the next one goes is the batch's to know: it is the
@@ -21,14 +21,17 @@ use crate::{
 ///
 /// The places are linked once, when they are made: each to its own element and to the place behind it. To post them takes an end to the
 /// list, which is taken away again.
+#[repr(C)]
 pub(crate) struct BatchMemory {
-    /// What the last post named as refused; null but between a post and [`refused`](Self::refused).
+    /// First, so that its address is the memory's own and takes no register. What the last post named as refused; null but between a post and [`refused`](Self::refused).
     bad: *mut ffi::ibv_send_wr,
-    /// The first place in the mode `List`, else [`BEHIND`] all places: one comparison tells that there is a list to post.
+    /// The first place in the mode `List`, else [`BEHIND`] all places: one comparison tells that there is a list to post, and one store
+    /// that there is none.
     pub(super) list: *mut Entry,
     /// The first place.
     pub(super) first: *mut Entry,
-    mode: Mode,
+    /// There are elements or data that do not lie in the entries.
+    mixed: bool,
     /// The queue pair's key for the quick check.
     key: u32,
     /// The memory of the places and the mark: the vector itself stays empty.
@@ -65,7 +68,7 @@ impl BatchMemory {
             bad: std::ptr::null_mut(),
             list: std::ptr::null_mut(),
             first: std::ptr::null_mut(),
-            mode: Mode::List,
+            mixed: false,
             key,
             places: Vec::with_capacity(capacity + 1),
             sges: Vec::new(),
@@ -77,10 +80,19 @@ impl BatchMemory {
         memory
     }
 
+    #[inline(always)]
+    fn mode(&self) -> Mode {
+        match (self.mixed, self.list == BEHIND) {
+            (true, _) => Mode::Mixed,
+            (false, true) => Mode::Chain,
+            (false, false) => Mode::List,
+        }
+    }
+
     /// The number of operations before `next`; the two parts of a split read are one.
     pub(super) fn len(&self, next: *mut Entry) -> usize {
         let places = self.places_before(next);
-        match self.mode {
+        match self.mode() {
             Mode::List | Mode::Chain => places,
             // SAFETY: they lie before `next`, so they are places.
             Mode::Mixed => places - unsafe { parts(self.first, places) },
@@ -94,10 +106,9 @@ impl BatchMemory {
     /// Forgets all operations; gives the next place.
     #[inline]
     pub(super) fn clear(&mut self) -> *mut Entry {
-        if self.mode == Mode::Mixed {
+        if self.mixed {
             self.clear_mixed();
         }
-        self.mode = Mode::List;
         self.list = self.first;
         self.first
     }
@@ -105,6 +116,7 @@ impl BatchMemory {
     #[cold]
     #[inline(never)]
     fn clear_mixed(&mut self) {
+        self.mixed = false;
         self.sges.clear();
         self.inline.clear();
         self.link(usize::MAX);
@@ -144,7 +156,7 @@ impl BatchMemory {
         );
         let from = self.first;
         self.first = self.places.as_mut_ptr();
-        if self.mode == Mode::List {
+        if self.list != BEHIND {
             self.list = self.first;
         }
         self.link(usize::MAX);
@@ -188,9 +200,6 @@ impl BatchMemory {
     #[inline(always)]
     pub(super) unsafe fn put_extended(&mut self, next: *mut Entry, request: Request) -> *mut Entry {
         self.list = BEHIND;
-        if self.mode == Mode::List {
-            self.mode = Mode::Chain;
-        }
         // SAFETY: the caller's word on the room.
         unsafe { put_alone(next, request) }
     }
@@ -237,7 +246,7 @@ impl BatchMemory {
     /// # Safety
     /// `next` must be a place.
     unsafe fn mark(&mut self, next: *mut Entry, place: Where) {
-        self.mode = Mode::Mixed;
+        self.mixed = true;
         self.list = BEHIND;
         // SAFETY: the caller's place.
         unsafe { addr_of_mut!((*next).data).write(place) };
@@ -265,15 +274,15 @@ impl BatchMemory {
     }
 
     /// Posts all operations before `next` where they are a plain chain; gives the provider's return code then, else `None`.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn post_chain(&mut self, qp: &Qp, next: *mut Entry) -> Option<i32> {
-        let (Mode::Chain, Some(ex)) = (self.mode, qp.raw.extended()) else {
+        if self.mode() != Mode::Chain {
             return None;
-        };
-        // SAFETY: the operations are plain, as the mode says, which is never so without an operation.
-        let ret = unsafe { chain::<true>(ex, self.first, next) };
+        }
+        // SAFETY: an operation made the mode what it is, and the check lets through only what the queue pair was created with, so it is
+        // extended. The operations are plain, as the mode says.
+        let ret = unsafe { plain_chain(qp.raw.extended().unwrap_unchecked(), self.first, next) };
         if ret == 0 {
-            self.mode = Mode::List;
             self.list = self.first;
         }
         Some(ret)
@@ -309,7 +318,7 @@ impl BatchMemory {
     ) -> std::result::Result<(), (i32, Call, usize)> {
         // SAFETY: the caller's operations.
         unsafe {
-            if self.mode == Mode::Mixed {
+            if self.mixed {
                 self.relink(len);
             }
             let (mut entry, first) = (self.first, self.first);
@@ -407,6 +416,16 @@ unsafe fn parts(first: *mut Entry, len: usize) -> usize {
         .count()
 }
 
+/// [`chain`] for plain operations, out of line and with its arguments in registers.
+///
+/// # Safety
+/// As for [`chain`].
+#[inline(never)]
+unsafe fn plain_chain(ex: NonNull<ffi::ibv_qp_ex>, first: *mut Entry, end: *mut Entry) -> i32 {
+    // SAFETY: the caller's contract.
+    unsafe { chain::<true>(ex, first, end) }
+}
+
 /// Operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none; gives the provider's return code.
 ///
 /// # Safety
@@ -432,7 +451,7 @@ unsafe fn chain<const PLAIN: bool>(
                 start(ex, Op::Write, request);
                 let sge = addr_of_mut!((*entry).sge);
                 ffi::ibv_wr_set_sge(ex, (*sge).lkey, (*sge).addr, (*sge).length);
-            } else if is_op(entry, Op::Flush, 0) {
+            } else if op(request) == Op::Flush {
                 start(ex, Op::Flush, request);
             } else {
                 start_with_elements(ex, request);

@@ -200,6 +200,11 @@ fn inline_element(data: &[u8]) -> ffi::ibv_sge {
 pub(crate) trait QuickNear {
     /// Is an operation between it and the remote side with the key `far` surely right, for a queue with the key `queue`?
     fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool;
+    /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of what is right is laid out worse.
+    #[inline(always)]
+    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
+        (!self.fits(queue, far, usages)).into()
+    }
     fn len(&self) -> u64;
     fn element(&self) -> impl Borrow<ffi::ibv_sge>;
 }
@@ -210,6 +215,11 @@ pub(crate) trait QuickFar {
     fn key(&self) -> u32;
     /// Does it have `len` bytes, inside of its region?
     fn has(&self, len: u64) -> bool;
+    /// Is `misfit` 0, and [`has`](Self::has) it `len` bytes?
+    #[inline(always)]
+    fn completes(&self, misfit: u32, len: u64) -> bool {
+        misfit == 0 && self.has(len)
+    }
     fn region(&self) -> &RemoteSlice;
     fn target(&self) -> crate::verbs::Target;
     /// As what is flushed.
@@ -220,6 +230,11 @@ impl QuickNear for &LocalSlice<'_> {
     #[inline(always)]
     fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool {
         quick::fit(queue, self.quick, far, usages)
+    }
+
+    #[inline(always)]
+    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
+        quick::misfit(queue, self.quick, far, usages)
     }
 
     #[inline(always)]
@@ -242,6 +257,11 @@ impl QuickFar for &RemoteSlice {
     #[inline(always)]
     fn has(&self, len: u64) -> bool {
         self.len == len
+    }
+
+    #[inline(always)]
+    fn completes(&self, misfit: u32, len: u64) -> bool {
+        u64::from(misfit) | (self.len ^ len) == 0
     }
 
     #[inline(always)]
@@ -268,7 +288,8 @@ pub(crate) fn quick_transfer<'q>(
     far: impl QuickFar,
     post: Post,
 ) -> Attempt {
-    if !near.fits(sink.key(), far.key(), op.usages()) || !far.has(near.len()) {
+    let misfit = near.misfit(sink.key(), far.key(), op.usages());
+    if !far.completes(misfit, near.len()) {
         return Attempt::Undecided;
     }
     // SAFETY: the quick check finds nothing right where there is no room.

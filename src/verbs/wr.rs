@@ -102,16 +102,28 @@ pub(crate) struct Request {
     /// Immediate data in network order, or a key to invalidate.
     pub(crate) imm: u32,
     pub(crate) target: Target,
-    /// Compare-and-swap: what is expected and what is new. Fetch-and-add: what is added. Flush: the length, and kinds and level in the
-    /// two lowest bytes. Atomic write: the bytes.
+    /// Compare-and-swap: what is expected and what is new. Fetch-and-add: what is added. Flush: the length, and [`flush_arg`].
+    /// Atomic write: the bytes.
     pub(crate) args: [u64; 2],
 }
 
-/// What a flush is told beside its range, in one argument: the level is 0 for a range and 1 for a region.
+/// What a flush is told beside its range, in one argument, whose bytes lie so that a slice's level takes no shift: the level is 0 for a
+/// range and 1 for a region.
 #[inline(always)]
 pub(crate) const fn flush_arg(kinds: u32, level: u8) -> u64 {
     const _: () = assert!(ffi::IBV_FLUSH_RANGE == 0 && ffi::IBV_FLUSH_MR == 1);
-    kinds as u64 | (level as u64) << 8
+    u64::from_ne_bytes([kinds as u8, 0, level, 0, 0, 0, 0, 0])
+}
+
+/// Kinds and level of what [`flush_arg`] made, in memory.
+///
+/// # Safety
+/// `arg` must be valid for reads.
+#[inline(always)]
+unsafe fn flush_how(arg: *const u64) -> (u8, u8) {
+    let bytes = arg.cast::<u8>();
+    // SAFETY: bytes of the caller's number.
+    unsafe { (*bytes, *bytes.add(2)) }
 }
 
 // `num_sge` and `opcode` are written at once, and so are `send_flags` and `imm_data`; a target lies inside of the union; the arguments of
@@ -180,8 +192,8 @@ pub(crate) trait Fields: Copy {
     unsafe fn imm(self) -> u32;
     /// Address, rkey and both arguments of a compare-and-swap or fetch-and-add.
     unsafe fn atomic(self) -> (u64, u32, u64, u64);
-    /// Length, and kinds and level, of a flush.
-    unsafe fn flush(self) -> [u64; 2];
+    /// Length, kinds and level of a flush.
+    unsafe fn flush(self) -> (u64, u8, u8);
     /// The bytes of an atomic write.
     unsafe fn value(self) -> u64;
 }
@@ -204,8 +216,10 @@ impl Fields for &Request {
     }
 
     #[inline(always)]
-    unsafe fn flush(self) -> [u64; 2] {
-        self.args
+    unsafe fn flush(self) -> (u64, u8, u8) {
+        // SAFETY: it lies in the request.
+        let (kinds, level) = unsafe { flush_how(&raw const self.args[1]) };
+        (self.args[0], kinds, level)
     }
 
     #[inline(always)]
@@ -246,9 +260,13 @@ impl Fields for *const Wr {
     }
 
     #[inline(always)]
-    unsafe fn flush(self) -> [u64; 2] {
+    unsafe fn flush(self) -> (u64, u8, u8) {
         // SAFETY: it was written as a flush.
-        unsafe { (*(&raw const (*self).wr).cast::<Kept>()).args }
+        unsafe {
+            let kept = (&raw const (*self).wr).cast::<Kept>();
+            let (kinds, level) = flush_how(&raw const (*kept).args[1]);
+            ((*kept).args[0], kinds, level)
+        }
     }
 
     #[inline(always)]
@@ -292,8 +310,8 @@ pub(crate) unsafe fn start(ex: Ex, op: Op, fields: impl Fields) {
             }
             Op::Flush => {
                 let (addr, rkey) = fields.target();
-                let [len, how] = fields.flush();
-                ffi::ibv_wr_flush(ex, rkey, addr, len as usize, how as u8, (how >> 8) as u8);
+                let (len, kinds, level) = fields.flush();
+                ffi::ibv_wr_flush(ex, rkey, addr, len as usize, kinds, level);
             }
             Op::AtomicWrite => {
                 let (addr, rkey) = fields.target();

@@ -53,6 +53,8 @@ counts! {
     FencedTakeover: "of them for a newer client",
     Validations: "logs validated, on the server and by clients",
     Renewed: "logs that were full and made anew",
+    /// By the kernel's driver: see server.rs.
+    Deaf: "times that the driver closed the listener and the server listened anew",
     Phases: "changes of the network",
     CutBoth: "cuts of the link",
     CutOneWay: "cuts of one direction",
@@ -69,6 +71,8 @@ pub enum Mode {
     /// Clients end, the server stays.
     Pause,
     Quit,
+    /// The server sleeps for good: its end would have the driver fail.
+    Sleep,
 }
 
 const MODE: u64 = 0;
@@ -80,7 +84,8 @@ const WORST: u64 = COUNTS + 64;
 const STATUSES: u64 = WORST + 64;
 const MOST_STATUSES: u64 = 32;
 const REASONS: u64 = STATUSES + MOST_STATUSES;
-const WORDS: u64 = REASONS + 64;
+const PORT: u64 = REASONS + 64;
+const WORDS: u64 = PORT + 1;
 
 /// Why a connection was not made, or ended: places in the list of reasons.
 pub const REASON_NAMES: &[&str] = &[
@@ -128,12 +133,22 @@ impl Board {
         match self.load(MODE) {
             0 => Mode::Run,
             1 => Mode::Pause,
-            _ => Mode::Quit,
+            2 => Mode::Quit,
+            _ => Mode::Sleep,
         }
     }
 
     pub fn set_mode(&self, mode: Mode) {
         self.store(MODE, mode as u64);
+    }
+
+    /// Where the server listens now.
+    pub fn port(&self) -> u64 {
+        self.load(PORT)
+    }
+
+    pub fn set_port(&self, port: u16) {
+        self.store(PORT, port.into());
     }
 
     pub fn add(&self, count: Count, n: u64) {

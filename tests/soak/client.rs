@@ -37,8 +37,6 @@ pub struct Args {
     #[arg(long)]
     addr: String,
     #[arg(long)]
-    port: String,
-    #[arg(long)]
     folder: PathBuf,
     /// Which log, and whose beat
     #[arg(long)]
@@ -111,7 +109,7 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
         .ack_timeout(rng.in_range(12..16) as u8)
         .retry_count(rng.in_range(4..7) as u8)
         .flush_method(*rng.one_of(&[FlushMethod::Auto, FlushMethod::ReadAfterWrite]));
-    let request = ConnRequest::new(&peer, &args.addr, &args.port, &cfg)?;
+    let request = ConnRequest::new(&peer, &args.addr, &board.port().to_string(), &cfg)?;
     board.beat(args.slot);
     let conn = request.connect(Some(&Request::encode(args.slot, &pulse.descriptor())))?;
     conn.wait_established(PATIENCE)?;

@@ -19,8 +19,6 @@ pub struct Args {
     #[arg(long)]
     addr: String,
     #[arg(long)]
-    port: String,
-    #[arg(long)]
     folder: PathBuf,
     /// The log that a request asks for which is not garbage
     #[arg(long)]
@@ -41,7 +39,7 @@ pub fn run(args: &Args) -> Outcome {
             break;
         }
         board.beat(args.slot);
-        match ask(args, &mut rng) {
+        match ask(args, &board, &mut rng) {
             Ok(conn) => {
                 board.add(Count::FloodRequests, 1);
                 held.push(conn);
@@ -60,14 +58,14 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn ask(args: &Args, rng: &mut Rng) -> Result<Connection, Error> {
+fn ask(args: &Args, board: &Board, rng: &mut Rng) -> Result<Connection, Error> {
     // Each with a device context of its own, as if from a process of its own.
     let peer = Peer::remote(&args.addr)?;
     let cfg = ConnCfg::new()
         .timeout(Duration::from_secs(2))
         .sq_size(1)
         .rq_size(1);
-    let request = ConnRequest::new(&peer, &args.addr, &args.port, &cfg)?;
+    let request = ConnRequest::new(&peer, &args.addr, &board.port().to_string(), &cfg)?;
     if rng.percent(20) {
         let pulse = peer.register(Memory::anonymous(8)?, Usage::WRITE_DST)?;
         // The memory is gone as soon as this returns, the greeting is on its way.

@@ -18,25 +18,23 @@ use crate::{
 pub struct Starter {
     program: PathBuf,
     folder: PathBuf,
-    port: String,
 }
 
 impl Starter {
     /// The program is copied into memory: pages of a file on a shared folder come slowly.
-    pub fn new(folder: &Path, port: &str) -> Outcome<Starter> {
+    pub fn new(folder: &Path) -> Outcome<Starter> {
         let program = folder.join("program");
         fs::copy(std::env::current_exe()?, &program)?;
         Ok(Starter {
             program,
             folder: folder.to_owned(),
-            port: port.to_owned(),
         })
     }
 
     pub fn start(&self, host: Host, role: &str, beat: u64, args: &[String]) -> Outcome<Process> {
         let mut command = net::on(host, &self.program);
         command
-            .args([role, "--addr", net::SERVER.addr, "--port", &self.port])
+            .args([role, "--addr", net::SERVER.addr])
             .arg("--folder")
             .arg(&self.folder)
             .args(args);
@@ -44,15 +42,17 @@ impl Starter {
             child: command.spawn()?,
             name: format!("{role} {beat}"),
             beat,
+            stays: false,
         })
     }
 }
 
-/// A process that does not outlive the run.
+/// A process that does not outlive the run, unless it is told to stay.
 pub struct Process {
     child: Child,
     pub name: String,
     pub beat: u64,
+    stays: bool,
 }
 
 impl Process {
@@ -85,6 +85,11 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// Leaves it alone for good.
+    pub fn stay(&mut self) {
+        self.stays = true;
     }
 
     /// Waits for its own end.
@@ -121,7 +126,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if !self.stays {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }

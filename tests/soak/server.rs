@@ -25,6 +25,7 @@ use crate::{
     board::{Board, Count, Mode},
     format::{Contents, TAIL_AT},
     hello::Welcome,
+    listener::{self, Listener},
     log::{self, Acks, Answer, Request},
     pages::{self, Journal},
     store,
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     addr: String,
     #[arg(long)]
-    port: String,
+    port: u16,
     /// Where board and logs are
     #[arg(long)]
     folder: PathBuf,
@@ -61,22 +62,21 @@ pub fn run(args: &Args) -> Outcome {
     let slots = (0..args.slots)
         .map(|slot| Slot::create(args, slot))
         .collect::<Outcome<Vec<Slot>>>()?;
-    let endpoint = Endpoint::listen(&peer, &args.addr, &args.port)?;
+    let board = Board::open(&args.folder.join("board"))?;
+    let mut listener = Listener::new(&peer, &args.addr, args.port, &board)?;
     let mut server = Server {
-        board: Board::open(&args.folder.join("board"))?,
+        board,
         idle: Duration::from_millis(args.idle),
         leak: args.leak,
         peer,
         slots,
     };
     std::fs::write(args.folder.join("listening"), "")?;
-    while server.board.mode() != Mode::Quit {
-        server.turn(&endpoint)?;
+    let result = server.serve(&mut listener);
+    match listener.is_deaf() {
+        true => listener::sleep_for_good(&server.board, result),
+        false => result,
     }
-    for slot in 0..server.slots.len() {
-        server.fence(slot, "the end", None)?;
-    }
-    Ok(())
 }
 
 struct Server {
@@ -135,6 +135,17 @@ impl Slot {
 }
 
 impl Server {
+    fn serve(&mut self, listener: &mut Listener) -> Outcome {
+        while !matches!(self.board.mode(), Mode::Quit | Mode::Sleep) {
+            listener.watch(&self.peer, &self.board)?;
+            self.turn(&listener.endpoint)?;
+        }
+        for slot in 0..self.slots.len() {
+            self.fence(slot, "the end", None)?;
+        }
+        Ok(())
+    }
+
     /// Waits for something to happen, a tick at most, and sees to it.
     fn turn(&mut self, endpoint: &Endpoint) -> Outcome {
         self.board.beat(BEAT);

@@ -21,8 +21,10 @@ mod format;
 #[path = "../../examples/remote_log/hello.rs"]
 mod hello;
 mod link;
+mod listener;
 mod log;
 mod net;
+mod options;
 mod pages;
 mod processes;
 mod report;
@@ -55,7 +57,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Role {
     /// Sets up hosts, starts the others, makes trouble, and looks at what is left
-    Run(run::Args),
+    Run(options::Args),
     /// Owns the logs
     Server(server::Args),
     /// Appends to one log, reads it back, and ends in some way, again and again

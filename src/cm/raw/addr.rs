@@ -151,8 +151,11 @@ impl Address {
         self.check_zone()?;
         match self.to_std().map(|addr| addr.ip().to_canonical()) {
             Some(ip) if ip.is_loopback() => {
-                let bound = Id::create_synchronous()?.bind(&self.without_port());
-                bound.map_err(|err| match err {
+                let id = Id::create_synchronous()?;
+                // The kernel binds to one without a device, too.
+                let bound = id.bind(&self.without_port());
+                let with_device = bound.and_then(|()| id.into_context().map(drop));
+                with_device.map_err(|err| match err {
                     Error::Provider { source, .. } => Error::NoDevice {
                         address: ip.to_string(),
                         source,
