@@ -371,8 +371,10 @@ pub(crate) fn quick_word<'q, S: Sink<'q>>(
     }
     let mut request = Request::plain(Op::Write, target, post);
     request.flags |= u64::from(ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE);
+    // A copy, so that the native way keeps the value in a register.
+    let bytes = value;
     // SAFETY: as above; the bytes are read at once.
-    unsafe { sink.put(request, &inline_element(&value)) }
+    unsafe { sink.put(request, &inline_element(&bytes)) }
 }
 
 /// A read or a write.
