@@ -172,3 +172,62 @@ fn soft_iwarp_still_has_the_fault() {
         "this soft-iWARP answers reads across pages rightly: see src/verbs/workarounds.rs"
     );
 }
+
+#[test]
+fn a_message_that_invalidates_is_right_across_a_page() {
+    let peer = device!();
+    if !peer.capabilities().region_invalidation {
+        skip!("the device cannot invalidate regions");
+    }
+    let rig = rig(&peer, &ConnCfg::new());
+    let first = rig.local.slice(2 * PAGE..2 * PAGE + 8).unwrap();
+    for (n, (len, before)) in crossings().enumerate().step_by(7) {
+        let n = n as u64;
+        let inbox = region(&peer, 64, local_usage(), |_| 0);
+        let lost = region(&peer, 64, remote_usage(), |_| 0);
+        rig.server.recv(&inbox.slice(..).unwrap(), n).unwrap();
+        rig.client
+            .read(&first, &remote_at(&rig, 0, 8), Signal::OnError(0))
+            .unwrap();
+        rig.client
+            .send_with_invalidate(&local(&rig, len, before), &remote(&lost), Signal::Always(n))
+            .unwrap();
+        success(rig.client.cq(), n);
+        success(rig.server.cq(), n);
+        assert_eq!(
+            bytes(&inbox, 0, len),
+            bytes(&rig.local, PAGE - before, len),
+            "{len} bytes, {before} before the page's end"
+        );
+    }
+}
+
+#[test]
+fn reads_of_nothing_and_fenced_reads_touch_nothing_else() {
+    let peer = device!();
+    let rig = rig(&peer, &ConnCfg::new().sq_size(4));
+    let (near, far) = (rig.local.slice(0..64).unwrap(), remote_at(&rig, PAGE, 64));
+    // Often enough that each place of the queue has had an element before.
+    for n in 0..32 {
+        rig.client.read(&near, &far, Signal::Always(n)).unwrap();
+        success(rig.client.cq(), n);
+    }
+    let before = contents(&rig.local);
+    rig.log.write_at(0, &[0x11; 4 * PAGE as usize]).unwrap();
+    let none = rig.local.slice(2 * PAGE..2 * PAGE).unwrap();
+    for n in 0..32 {
+        rig.client
+            .read(&none, &remote_at(&rig, PAGE, 0), Signal::Always(n))
+            .unwrap();
+        success(rig.client.cq(), n);
+    }
+    assert!(contents(&rig.local) == before);
+    rig.client
+        .read(&near, &far, Signal::OnError(1).fenced())
+        .unwrap();
+    rig.client
+        .flush(&far, FlushKind::Visibility, Signal::Always(2).fenced())
+        .unwrap();
+    success(rig.client.cq(), 2);
+    assert_eq!(bytes(&rig.local, 0, 64), [0x11; 64]);
+}

@@ -194,6 +194,14 @@ const COMMON_OPS: ffi::ibv_qp_create_send_ops_flags = ffi::IBV_QP_EX_WITH_RDMA_W
     | ffi::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | ffi::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
+/// Those that a device may lack.
+fn optional_ops(features: &Features) -> ffi::ibv_qp_create_send_ops_flags {
+    match features.invalidation {
+        true => ffi::IBV_QP_EX_WITH_SEND_WITH_INV,
+        false => 0,
+    }
+}
+
 /// Creates the queue pair of `id`, with as much of native flush and atomic write as device and library have together.
 fn create_qp(
     peer: &Peer,
@@ -239,10 +247,11 @@ fn create_qp(
     for (_, features) in candidates.into_iter().filter(|(possible, _)| *possible) {
         let mut wanted = qp_request(peer, cfg, cq, rcq);
         if features.flush_visibility || features.flush_persistent {
-            wanted.send_ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_FLUSH;
+            wanted.send_ops |= COMMON_OPS | optional_ops(&features) | ffi::IBV_QP_EX_WITH_FLUSH;
         }
         if features.atomic_write {
-            wanted.send_ops |= COMMON_OPS | ffi::IBV_QP_EX_WITH_ATOMIC_WRITE;
+            wanted.send_ops |=
+                COMMON_OPS | optional_ops(&features) | ffi::IBV_QP_EX_WITH_ATOMIC_WRITE;
         }
         // `Parts` keeps domain, CQs and SRQ until the id, and with it the queue pair, is gone.
         match id.create_qp(&wanted) {
@@ -296,7 +305,11 @@ fn qp_request<'a>(
         cap: ffi::ibv_qp_cap {
             max_send_wr: send_queue(peer, cfg),
             max_recv_wr: if srq.is_some() { 0 } else { cfg.rq_size },
-            max_send_sge: cfg.max_sge,
+            // A message that must not be inline is cut into two elements to go around the fault.
+            max_send_sge: cfg.max_sge.max(match peer.capabilities().is_soft_iwarp() {
+                true => 2,
+                false => 1,
+            }),
             max_recv_sge: if srq.is_some() { 0 } else { cfg.max_sge },
             // Eight bytes for atomic writes; what goes around a fault takes more.
             max_inline_data: cfg

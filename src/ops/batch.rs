@@ -75,14 +75,17 @@ impl<'c> Batch<'c> {
 
     /// The number of operations that wait for [`submit`](Self::submit).
     pub fn len(&self) -> usize {
-        let (mut at, next) = (self.at, self.at.next);
-        at.memory().len(next)
+        self.memory().len(self.at.next)
     }
 
     /// Is there nothing to submit?
     pub fn is_empty(&self) -> bool {
-        let mut at = self.at;
-        at.next == at.memory().first
+        self.at.next == self.memory().first
+    }
+
+    fn memory(&self) -> &BatchMemory {
+        // SAFETY: the batch owns it; several threads may look at a shared batch, and none of them changes it.
+        unsafe { self.at.memory.as_ref() }
     }
 
     /// Forgets the operations that were added.
@@ -170,7 +173,7 @@ impl<'c> Sink<'c> for Cursor<'c> {
     #[inline(always)]
     fn flushes(&self) -> FlushPlan {
         // SAFETY: as above.
-        self.qp.flush_plan() & unsafe { (*self.next).flushes }
+        self.qp.quick_plan() & unsafe { (*self.next).flushes }
     }
 
     #[inline(always)]

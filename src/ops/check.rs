@@ -112,7 +112,14 @@ impl Qp {
         let len = match near {
             Near::Slices(list) => {
                 let (usage, argument) = (row.near.usage, row.near.argument);
-                sges.gather(self.tag, usage, argument, list, self.max_send_sge)?
+                let reads = op == Op::Read && self.iwarp;
+                let most = if reads { 1 } else { self.max_send_sge };
+                let len = sges.gather(self.tag, usage, argument, list, most)?;
+                if reads {
+                    // Without an element siw reads into that of an earlier operation.
+                    sges.fill_empty();
+                }
+                len
             }
             Near::Bytes(data) => self.check_inline(row.near.argument, data.len())?,
             Near::Nothing => 8,
@@ -127,8 +134,18 @@ impl Qp {
         Ok(Request {
             imm: args.imm,
             args: args.words,
+            flags: post.flags & !self.needless_flags(op),
             ..Request::plain(op, target, post)
         })
+    }
+
+    /// The flags that `op` is posted without. Reads of iWARP are answered in order (RFC 5040), so they need no fence; siw's queue never
+    /// gets past one that has it.
+    pub(super) fn needless_flags(&self, op: Op) -> u64 {
+        match op == Op::Read && self.iwarp {
+            true => ffi::IBV_SEND_FENCE.into(),
+            false => 0,
+        }
     }
 
     fn check_needs(&self, needs: Needs) -> Result<()> {

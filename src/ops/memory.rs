@@ -388,6 +388,7 @@ impl BatchMemory {
                 return (operations, self.clear());
             }
             first.copy_from(first.add(n), len - n);
+            self.forget_unused(len - n);
             self.relink(len - n);
             for n in len - n..len {
                 addr_of_mut!((*first.add(n)).data).write(Where::Here);
@@ -396,6 +397,36 @@ impl BatchMemory {
             }
             (operations, first.add(len - n))
         }
+    }
+}
+
+impl BatchMemory {
+    /// Takes from the lists what the operations before the first `len` places had there.
+    ///
+    /// # Safety
+    /// The first `len` places must hold operations.
+    unsafe fn forget_unused(&mut self, len: usize) {
+        let (mut sges, mut inline) = (self.sges.len(), self.inline.len());
+        let first = self.first;
+        // SAFETY: the caller's places, in whose order the lists are.
+        unsafe {
+            for entry in (0..len).map(|n| first.add(n)) {
+                match data(entry) {
+                    Where::Here => {}
+                    Where::Listed | Where::Uneven => sges = sges.min((*entry).start),
+                    Where::Inline => inline = inline.min((*entry).start),
+                }
+            }
+            for entry in (0..len).map(|n| first.add(n)) {
+                match data(entry) {
+                    Where::Here => {}
+                    Where::Listed | Where::Uneven => (*entry).start -= sges,
+                    Where::Inline => (*entry).start -= inline,
+                }
+            }
+        }
+        self.sges.drain(..sges);
+        self.inline.drain(..inline);
     }
 }
 

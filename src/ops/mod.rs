@@ -90,9 +90,12 @@ pub(crate) struct Qp {
     features: Features,
     /// The flushes that are possible now; a declared peer makes it `declared_plan`.
     flush_plan: AtomicU32,
+    /// The same for the quick way, which is not that of iWARP.
+    quick_plan: AtomicU32,
     declared_plan: FlushPlan,
     declared: AtomicBool,
     workarounds: Workarounds,
+    iwarp: bool,
     /// Where flushes by reading put the byte that they read.
     scratch: ffi::ibv_sge,
     sq_depth: u32,
@@ -119,8 +122,9 @@ impl Qp {
         let plan = plan(parts.flush_method, features);
         let tag = u64::from(parts.pd_tag) << 32;
         let max_message = parts.max_message.min(u64::from(u32::MAX));
-        // Where there are faults to go around, every transfer takes the full check.
-        let careful = !parts.workarounds.is_empty();
+        let visibly = (plan & FlushPlan::of_kind(FlushKind::Visibility)).bits();
+        // Where there are faults to go around, and on iWARP, every operation takes the full check.
+        let careful = !parts.workarounds.is_empty() || parts.iwarp;
         Qp {
             raw,
             tag,
@@ -129,11 +133,9 @@ impl Qp {
             max_message,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
             features,
-            flush_plan: AtomicU32::new(
-                (plan & FlushPlan::of_kind(FlushKind::Visibility))
-                    .bits()
-                    .into(),
-            ),
+            flush_plan: AtomicU32::new(visibly.into()),
+            quick_plan: AtomicU32::new(if parts.iwarp { 0 } else { visibly.into() }),
+            iwarp: parts.iwarp,
             declared_plan: plan,
             declared: AtomicBool::new(false),
             workarounds: parts.workarounds,
@@ -181,8 +183,13 @@ impl Qp {
         self.max_send_sge
     }
 
+    /// The number of operations that can be outstanding.
     pub(crate) fn sq_depth(&self) -> u32 {
-        self.sq_depth
+        match self.workarounds.contains(Workarounds::SPLIT_SHORT_READS) {
+            // Each may be two.
+            true => self.sq_depth / 2,
+            false => self.sq_depth,
+        }
     }
 
     pub(crate) fn rq_depth(&self) -> u32 {
@@ -197,12 +204,21 @@ impl Qp {
         }
         self.declared.store(yes, Ordering::Relaxed);
         self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
+        if !self.iwarp {
+            self.quick_plan.store(plan.bits().into(), Ordering::Relaxed);
+        }
     }
 
     /// The flushes that are possible now, as far as this side is concerned.
     #[inline(always)]
     fn flush_plan(&self) -> FlushPlan {
         FlushPlan::from_bits_retain(self.flush_plan.load(Ordering::Relaxed) as u8)
+    }
+
+    /// The flushes that are possible now without a look at the transport.
+    #[inline(always)]
+    fn quick_plan(&self) -> FlushPlan {
+        FlushPlan::from_bits_retain(self.quick_plan.load(Ordering::Relaxed) as u8)
     }
 
     /// The ways in which `range` can be flushed, whatever the kind.

@@ -88,7 +88,7 @@ impl<'q> Sink<'q> for Now<'q> {
 
     #[inline(always)]
     fn flushes(&self) -> FlushPlan {
-        self.0.flush_plan()
+        self.0.quick_plan()
     }
 
     #[inline(always)]
@@ -468,6 +468,11 @@ fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_s
             }
             sink.put_checked(request, Data::Copied(data))
         }
+        // The device takes no such message inline; of two elements none is short enough for the fault.
+        Op::SendInvalidate if qp.workarounds.inline(sge) && qp.max_send_sge >= 2 => {
+            let [head, rest] = halves(sge, 1);
+            sink.put_checked(request, Data::Elements(&[head, rest]))
+        }
         Op::Read => match qp.workarounds.split(request.target.addr(), sge.length) {
             Some(first) => {
                 let before = Request {
@@ -475,10 +480,7 @@ fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_s
                     flags: request.flags & !u64::from(ffi::IBV_SEND_SIGNALED),
                     ..request
                 };
-                let (mut head, mut rest) = (*sge, *sge);
-                head.length = first;
-                rest.length -= first;
-                rest.addr += u64::from(first);
+                let [head, rest] = halves(sge, first);
                 request.target = request.target.at(u64::from(first));
                 sink.put_checked(request, Data::Behind(&(before, head), rest))
             }
@@ -486,6 +488,15 @@ fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_s
         },
         _ => sink.put_checked(request, Data::Elements(list)),
     }
+}
+
+/// An element as two, the first of which has `first` bytes.
+fn halves(sge: &ffi::ibv_sge, first: u32) -> [ffi::ibv_sge; 2] {
+    let (mut head, mut rest) = (*sge, *sge);
+    head.length = first;
+    rest.length -= first;
+    rest.addr += u64::from(first);
+    [head, rest]
 }
 
 #[inline(always)]
@@ -514,7 +525,8 @@ fn flush_checked<'q>(
     if possible.natively(kind) {
         sink.put_checked(Request::flush(range, kind, post), Data::Elements(&[]))
     } else if possible.by_reading(kind) {
-        let read = Request::plain(Op::Read, range.target, post);
+        let mut read = Request::plain(Op::Read, range.target, post);
+        read.flags &= !qp.needless_flags(Op::Read);
         sink.put_checked(read, Data::Elements(std::slice::from_ref(&qp.scratch)))
     } else {
         Err(qp.flush_refused(range, kind))

@@ -88,7 +88,7 @@ pub(crate) struct RawCq {
     poll_cq: PollCq,
     acks: Acks<64>,
     /// What the queue's context points at.
-    _failed: Box<Failed>,
+    _failed: Arc<Failed>,
     _channel: Arc<RawChannel>,
     _context: Arc<Context>,
 }
@@ -111,13 +111,13 @@ impl RawCq {
         else {
             return Err(Error::invalid("cq_size or comp_vector", "above 2^31 - 1"));
         };
-        let failed = Box::new(Failed::default());
+        let failed = Arc::new(Failed::default());
         // SAFETY: context and channel are open, and the channel belongs to the context.
         let raw = unsafe {
             ffi::ibv_create_cq(
                 context.as_ptr(),
                 entries,
-                (&raw const *failed).cast_mut().cast(),
+                Arc::as_ptr(&failed).cast_mut().cast(),
                 channel.raw.as_ptr(),
                 comp_vector,
             )

@@ -70,25 +70,28 @@ pub(crate) unsafe extern "C" fn poll_without_first_parts(
     let Some(poll) = poll else {
         return -libc::EOPNOTSUPP;
     };
+    let mut kept = 0;
     loop {
-        // SAFETY: as the caller says.
-        let taken = unsafe { poll(cq, room, wcs) };
-        if taken <= 0 || taken > room {
-            return taken;
+        // SAFETY: as the caller says, behind those that are kept.
+        let taken = unsafe { poll(cq, room - kept, wcs.add(kept as usize)) };
+        if taken <= 0 || taken > room - kept {
+            return if kept > 0 { kept } else { taken };
         }
-        let mut kept = 0;
-        for n in 0..taken as usize {
-            // SAFETY: so many were filled, and `kept` is at most `n`.
+        let mut hidden = 0;
+        for n in kept..kept + taken {
+            // SAFETY: so many were filled.
             unsafe {
-                let wc = wcs.add(n);
-                if !failed.hides(&mut *wc) {
-                    wcs.add(kept).copy_from(wc, 1);
-                    kept += 1;
+                let wc = wcs.add(n as usize);
+                match failed.hides(&mut *wc) {
+                    true => hidden += 1,
+                    false => wcs.add((n - hidden) as usize).copy_from(wc, 1),
                 }
             }
         }
-        if kept > 0 {
-            return kept as i32;
+        kept += taken - hidden;
+        // Fewer than there is room for says that the queue is empty, so it must be.
+        if hidden == 0 || kept == room {
+            return kept;
         }
     }
 }
@@ -105,13 +108,15 @@ impl Failed {
             return false;
         }
         let of_qp = |status: u32| u64::from(wc.qp_num) << 32 | u64::from(status);
+        if wc.opcode & ffi::IBV_WC_RECV != 0 {
+            return false;
+        }
         if wc.wr_id == FIRST_PART {
             self.0.store(of_qp(wc.status), Relaxed);
             return true;
         }
         let pending = self.0.load(Relaxed);
-        let receives = wc.opcode & ffi::IBV_WC_RECV != 0;
-        if pending != 0 && pending >> 32 == u64::from(wc.qp_num) && !receives {
+        if pending != 0 && pending >> 32 == u64::from(wc.qp_num) {
             self.0.store(0, Relaxed);
             wc.status = pending as u32;
         }
