@@ -174,6 +174,10 @@ impl Endpoint {
                     log::debug!(target: "rpma", "the endpoint ignores {kind:?}");
                 }
             }
+            // Peers that ask and give up again and again must not hold the caller.
+            if matches!(until, Until::Deadline(_)) && until.is_over() {
+                return Ok(None);
+            }
         }
     }
 

@@ -50,16 +50,14 @@ impl Parts {
                 ));
             }
             let scratch = peer.scratch()?;
+            let slice = scratch.slice(0..1)?.sge;
             let context = peer.pd().context();
             let max_message = context.max_message_size(id.port().max(1))?;
-            Ok((scratch, max_message, Queues::create(peer, &mut id, cfg)?))
+            let queues = Queues::create(peer, &mut id, cfg)?;
+            Ok((scratch, slice, max_message, queues))
         })();
-        let (scratch, max_message, queues) = match made {
+        let (scratch, slice, max_message, queues) = match made {
             Ok(made) => made,
-            Err(err) => return Err((id, err)),
-        };
-        let slice = match scratch.slice(0..1) {
-            Ok(slice) => slice.sge,
             Err(err) => return Err((id, err)),
         };
         let parts = QpParts {

@@ -21,8 +21,9 @@ use crate::{
 /// until [`try_next_event`](Self::try_next_event) gives `None`.
 #[derive(Debug)]
 pub struct AsyncEvents {
-    context: Arc<Context>,
+    // Before the context, whose address names it.
     gate: Arc<Gate>,
+    context: Arc<Context>,
 }
 
 /// The gates of the devices that somebody waits for events of. One for each device, since that has

@@ -19,6 +19,7 @@ use nix::{
         stat::{major, minor},
         statfs::{HUGETLBFS_MAGIC, fstatfs},
     },
+    unistd::{Whence, lseek},
 };
 
 use super::{
@@ -41,8 +42,8 @@ impl Memory {
     /// files the page cache is mapped, whose content reaches the file by [`flush_to_media`](Self::flush_to_media), or when the kernel
     /// thinks fit.
     ///
-    /// Holes of the file are filled (fallocate(2)), as far as the file system can: on a full one, writing to a hole raises SIGBUS. A file
-    /// system that copies on write can fail so later, too.
+    /// Holes of the file are filled (fallocate(2)); where there is no room for them, mapping fails. On a file system that cannot fill
+    /// holes, or that copies on write, a write to the memory can still find no room: it raises SIGBUS.
     ///
     /// The file must keep its length as long as it is mapped. When somebody shortens it, the next access beyond its new end raises
     /// SIGBUS, whose default is to end the process: that cannot be helped from here.
@@ -115,8 +116,10 @@ impl Memory {
 
 fn allocate(file: &File, path: &Path, len: usize) -> Result<()> {
     let size = off_t::try_from(len).map_err(|_| Error::invalid("len", "longer than a file"))?;
-    posix_fallocate(file.as_fd(), 0, size)
-        .map_err(|errno| Error::provider(Call::PosixFallocate, errno as i32))?;
+    in_pieces(0, size, |start, len| {
+        posix_fallocate(file.as_fd(), start, len)
+    })
+    .map_err(|(errno, ..)| Error::provider(Call::PosixFallocate, errno as i32))?;
     file.sync_all().map_err(failed(Call::Fsync))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -214,13 +217,42 @@ fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
     let (Ok(start), Ok(size)) = (off_t::try_from(offset), off_t::try_from(len)) else {
         return Err(Error::invalid("len", "longer than a file"));
     };
-    loop {
-        match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, size) {
-            Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::provider(Call::Fallocate, errno as i32)),
+    // File systems such as XFS ask for room for the whole length, even where all of it is there.
+    let metadata = file.metadata().map_err(failed(Call::Fstat))?;
+    if metadata.blocks().saturating_mul(512) >= metadata.len() {
+        return Ok(());
+    }
+    let filled = in_pieces(start, size, |start, len| {
+        fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, len)
+    });
+    match filled {
+        Ok(()) | Err((Errno::EOPNOTSUPP | Errno::ENOSYS, ..)) => Ok(()),
+        Err((Errno::ENOSPC | Errno::EDQUOT, start, len)) if !has_hole(file, start, len) => Ok(()),
+        Err((errno, ..)) => Err(Error::provider(Call::Fallocate, errno as i32)),
+    }
+}
+
+/// Allocates in pieces, since a signal undoes what a call on tmpfs has done so far. On failure gives the piece, too.
+fn in_pieces(
+    mut start: off_t,
+    mut left: off_t,
+    allocate: impl Fn(off_t, off_t) -> nix::Result<()>,
+) -> std::result::Result<(), (Errno, off_t, off_t)> {
+    let mut piece = 64 << 20;
+    while left > 0 {
+        let len = left.min(piece);
+        match allocate(start, len) {
+            Ok(()) => (start, left) = (start + len, left - len),
+            Err(Errno::EINTR) => piece = (piece / 2).max(64 << 10),
+            Err(errno) => return Err((errno, start, len)),
         }
     }
+    Ok(())
+}
+
+/// Is a part of the range not there, or can nobody tell?
+fn has_hole(file: &File, start: off_t, len: off_t) -> bool {
+    lseek(file, start, Whence::SeekHole).is_ok_and(|hole| hole < start + len)
 }
 
 fn file_unit(file: &File) -> Result<usize> {
