@@ -41,7 +41,7 @@ pub fn made_up_for(call: &str, errno: i32) -> bool {
         "ibv_modify_qp" => true,
         // A queue pair with fewer operations is tried; less inline data is.
         "rdma_create_qp_ex" | "ibv_create_qp" => refused,
-        "poll" | "open" | "fsync" | "fallocate" => interrupted(call, errno),
+        "poll" | "open" | "fsync" | "fallocate" | "posix_fallocate" => interrupted(call, errno),
         // Files without MAP_SYNC are mapped without.
         "mmap" => refused,
         // In a drop: for the log only.
@@ -52,7 +52,10 @@ pub fn made_up_for(call: &str, errno: i32) -> bool {
 
 /// Is it a system call that a signal has ended? That is no failure: it is made again.
 pub fn interrupted(call: &str, errno: i32) -> bool {
-    matches!(call, "poll" | "open" | "fsync" | "fallocate") && errno == libc::EINTR
+    matches!(
+        call,
+        "poll" | "open" | "fsync" | "fallocate" | "posix_fallocate"
+    ) && errno == libc::EINTR
 }
 
 /// Does the error say which call it was, and what it said?

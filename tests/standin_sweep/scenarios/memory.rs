@@ -53,6 +53,14 @@ pub fn files(run: &Run) -> Result<()> {
     assert_eq!((mapped.len(), part.len()), (REGION, 9000));
     run.again(|| mapped.flush_to_media(100..5000))?;
     drop(run.again(|| Memory::map_file_read_only(&file.0))?);
+    // Longer now, by a hole that must be filled.
+    let path = std::ffi::CString::new(file.0.as_os_str().as_encoded_bytes()).expect("a path");
+    // SAFETY: a string.
+    assert_eq!(
+        unsafe { libc::truncate(path.as_ptr(), 2 * REGION as i64) },
+        0
+    );
+    drop(run.again(|| Memory::map_file(&file.0))?);
     let usage = Usage::WRITE_DST | Usage::FLUSH_PERSISTENT;
     let region = run.peer()?.register(memory, usage);
     drop(region?);
