@@ -70,11 +70,6 @@ impl QuickFar for Piece<'_, RemoteRegion> {
     }
 
     #[inline(always)]
-    fn region(&self) -> &RemoteSlice {
-        self.region.all()
-    }
-
-    #[inline(always)]
     fn target(&self) -> Target {
         self.region.all().target.at(self.offset)
     }
@@ -133,7 +128,7 @@ pub fn flush(
 pub fn atomic_write(
     conn: &Connection,
     dst: Piece<'_, RemoteRegion>,
-    value: [u8; 8],
+    value: &[u8; 8],
     post: Post,
 ) -> Attempt {
     quick_word(&mut Now(conn.qp()), dst, value, post)

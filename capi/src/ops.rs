@@ -134,7 +134,7 @@ c_api! {
     ) quick {
         match (conn, dst, src) {
             (Some(conn), Some(dst), Some(src)) if flags != 0 => {
-                done(quick::atomic_write(conn, piece(dst, dst_offset, 8), *src, post(flags, op_context)))
+                done(quick::atomic_write(conn, piece(dst, dst_offset, 8), src, post(flags, op_context)))
             }
             _ => Err(Attempt::Undecided),
         }

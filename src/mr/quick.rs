@@ -4,7 +4,7 @@
 //! that matters differs or lacks, the transfer is right. Where the quick check fails the full one decides, and names what is wrong: so the
 //! quick one may be too strict, never too lax.
 
-use super::Usage;
+use super::{FlushKind, FlushPlan, Usage};
 
 /// The usages that matter on the local side of an operation.
 const LOCAL: u32 =
@@ -39,10 +39,41 @@ pub(crate) const fn short(len: u64) -> bool {
     len.wrapping_sub(1) < LONG
 }
 
-/// The key of a remote slice.
+/// In a remote key: the flush to visibility, or to persistence, is done by reading alone. They are the
+/// bits of local usages, which no transfer asks a remote side for.
+const VISIBLE_BY_READING: u32 = Usage::RECV.bits();
+const PERSISTENT_BY_READING: u32 = Usage::SEND.bits();
+
+/// The key of a remote slice of a region that can be flushed so.
 #[inline]
-pub(super) const fn remote(usage: Usage) -> u32 {
-    !usage.bits() & Usage::all().bits() & !LOCAL
+pub(super) const fn remote(usage: Usage, flushes: FlushPlan) -> u32 {
+    let mut key = !usage.bits() & Usage::all().bits() & !LOCAL;
+    if flushes
+        .difference(FlushPlan::of_kind(FlushKind::Persistent))
+        .reads()
+    {
+        key |= VISIBLE_BY_READING;
+    }
+    if flushes
+        .difference(FlushPlan::of_kind(FlushKind::Visibility))
+        .reads()
+    {
+        key |= PERSISTENT_BY_READING;
+    }
+    key
+}
+
+/// What a remote key must not have for an atomic write that needs no fence, on a queue pair
+/// whose flushes of the kinds in `plan` are native where the region's are.
+pub(crate) const fn atomic_write_mask(plan: FlushPlan) -> u32 {
+    let mut bits = AWKWARD | NEVER | FAR | DOMAIN | Usage::WRITE_DST.bits();
+    if plan.by_reading(FlushKind::Visibility) {
+        bits |= VISIBLE_BY_READING;
+    }
+    if plan.by_reading(FlushKind::Persistent) {
+        bits |= PERSISTENT_BY_READING;
+    }
+    bits
 }
 
 /// A key in the place of a queue pair's that fits nothing.
@@ -85,7 +116,7 @@ mod tests {
             fit(
                 queue_pair(qp_pd, max),
                 part(local(pd, local_usage), len),
-                remote(remote_usage),
+                remote(remote_usage, FlushPlan::all()),
                 WRITE,
             )
         };
@@ -119,13 +150,13 @@ mod tests {
         assert!(!fit(
             key,
             part(local(7, Usage::all()), 0),
-            remote(Usage::all()),
+            remote(Usage::all(), FlushPlan::all()),
             WRITE
         ));
         assert!(!fit(
             NOTHING,
             part(local(0, Usage::all()), 0),
-            remote(Usage::all()),
+            remote(Usage::all(), FlushPlan::all()),
             WRITE
         ));
     }
@@ -133,7 +164,7 @@ mod tests {
     #[test]
     fn a_short_piece_of_a_long_region_fits() {
         let region = |pd, len| part(local(pd, Usage::WRITE_SRC), len);
-        let remote = remote(Usage::WRITE_DST);
+        let remote = remote(Usage::WRITE_DST, FlushPlan::empty());
         assert!(!fit(queue_pair(7, BIG), region(7, BIG), remote, WRITE));
         assert!(fit_regions(
             queue_pair(7, BIG),
@@ -171,5 +202,28 @@ mod tests {
         assert_eq!(part(empty, 8), region);
         let far = local(u32::MAX, Usage::all());
         assert_ne!(part(far, 8) & FAR, 0);
+    }
+
+    #[test]
+    fn an_atomic_write_is_quick_only_where_no_flush_reads() {
+        let mut quick = 0;
+        for n in 0u8..=255 {
+            let (plan, usage, methods) = (n & 15, n >> 4, n >> 6);
+            let plan = FlushPlan::from_bits_retain(plan);
+            let mut flushes = Usage::WRITE_DST;
+            flushes.set(Usage::FLUSH_VISIBILITY, usage & 1 != 0);
+            flushes.set(Usage::FLUSH_PERSISTENT, usage & 2 != 0);
+            let methods = super::super::FlushMethods::from_bits_truncate(methods);
+            let region = FlushPlan::of_region(flushes, Some(methods));
+            let fits = remote(flushes, region) & atomic_write_mask(plan) == 0;
+            // The caller looks at what the queue pair itself flushes by reading.
+            if !plan.reads() {
+                assert_eq!(fits, !(plan & region).reads(), "{plan:?}, {region:?}");
+                quick += u32::from(fits);
+            }
+        }
+        assert!(quick > 0);
+        let no_write = remote(Usage::READ_SRC, FlushPlan::empty());
+        assert_ne!(no_write & atomic_write_mask(FlushPlan::empty()), 0);
     }
 }

@@ -44,7 +44,7 @@ impl RemoteRegion {
             whole: RemoteSlice {
                 target: Target::new(addr, rkey, usage.bits()),
                 len,
-                quick: quick::remote(usage),
+                quick: quick::remote(usage, flushes),
                 shape: Shape::new(flushes, flushes, true),
             },
             methods,

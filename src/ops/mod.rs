@@ -88,6 +88,12 @@ pub(crate) struct Qp {
     max_message: u64,
     max_send_sge: u32,
     features: Features,
+    /// It has native atomic write, and native flush of each kind that it can flush.
+    quick_atomic_write: bool,
+    /// Any of these bits in a remote key: an atomic write there goes the long way.
+    atomic_write_mask: AtomicU32,
+    /// It has no native atomic write, but the inline data for one.
+    quick_inline_word: bool,
     /// The flushes that are possible now; a declared peer makes it `declared_plan`.
     flush_plan: AtomicU32,
     /// The same for the quick way, which is not that of iWARP.
@@ -122,7 +128,7 @@ impl Qp {
         let plan = plan(parts.flush_method, features);
         let tag = u64::from(parts.pd_tag) << 32;
         let max_message = parts.max_message.min(u64::from(u32::MAX));
-        let visibly = (plan & FlushPlan::of_kind(FlushKind::Visibility)).bits();
+        let visibly = plan & FlushPlan::of_kind(FlushKind::Visibility);
         // Where there are faults to go around, and on iWARP, every operation takes the full check.
         let careful = !parts.workarounds.is_empty() || parts.iwarp;
         Qp {
@@ -133,8 +139,15 @@ impl Qp {
             max_message,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
             features,
-            flush_plan: AtomicU32::new(visibly.into()),
-            quick_plan: AtomicU32::new(if parts.iwarp { 0 } else { visibly.into() }),
+            quick_atomic_write: features.atomic_write && !plan.reads(),
+            atomic_write_mask: AtomicU32::new(quick::atomic_write_mask(visibly)),
+            quick_inline_word: !features.atomic_write && parts.cap.max_inline_data >= 8,
+            flush_plan: AtomicU32::new(visibly.bits().into()),
+            quick_plan: AtomicU32::new(if parts.iwarp {
+                0
+            } else {
+                visibly.bits().into()
+            }),
             iwarp: parts.iwarp,
             declared_plan: plan,
             declared: AtomicBool::new(false),
@@ -204,6 +217,8 @@ impl Qp {
         }
         self.declared.store(yes, Ordering::Relaxed);
         self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
+        self.atomic_write_mask
+            .store(quick::atomic_write_mask(plan), Ordering::Relaxed);
         if !self.iwarp {
             self.quick_plan.store(plan.bits().into(), Ordering::Relaxed);
         }

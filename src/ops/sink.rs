@@ -1,6 +1,6 @@
 //! The way of an operation: the quick check, else the full one, then to the device at once or into a batch.
 
-use std::{borrow::Borrow, mem::MaybeUninit, ptr::addr_of_mut};
+use std::{borrow::Borrow, mem::MaybeUninit, ptr::addr_of_mut, sync::atomic::Ordering};
 
 use rdma_sys as ffi;
 
@@ -220,7 +220,6 @@ pub(crate) trait QuickFar {
     fn completes(&self, misfit: u32, len: u64) -> bool {
         misfit == 0 && self.has(len)
     }
-    fn region(&self) -> &RemoteSlice;
     fn target(&self) -> crate::verbs::Target;
     /// As what is flushed.
     fn range(&self) -> Option<impl Borrow<RemoteSlice>>;
@@ -262,11 +261,6 @@ impl QuickFar for &RemoteSlice {
     #[inline(always)]
     fn completes(&self, misfit: u32, len: u64) -> bool {
         u64::from(misfit) | (self.len ^ len) == 0
-    }
-
-    #[inline(always)]
-    fn region(&self) -> &RemoteSlice {
-        self
     }
 
     #[inline(always)]
@@ -339,42 +333,40 @@ pub(crate) fn quick_flush<'q>(
     unsafe { sink.put(Request::plain(Op::Read, range.target, post), scratch) }
 }
 
-/// Writes 8 bytes at once, where that takes no fence.
+/// Writes 8 bytes at once, where that takes no fence. A value by reference is read behind the
+/// provider's first call.
 #[inline(always)]
 pub(crate) fn quick_word<'q, S: Sink<'q>>(
     sink: &mut S,
     far: impl QuickFar,
-    value: [u8; 8],
+    value: impl Borrow<[u8; 8]>,
     post: Post,
 ) -> Attempt {
     let qp = sink.qp();
     let target = far.target();
-    if !S::AT_ONCE || !quick::fit(0, 0, far.key(), Usage::WRITE_DST) || !far.has(8) {
+    if !S::AT_ONCE || !far.has(8) || target.addr() % 8 != 0 {
         return Attempt::Undecided;
     }
-    if target.addr() % 8 != 0 {
-        return Attempt::Undecided;
-    }
-    if qp.features.atomic_write {
-        if qp.flushes(far.region()).reads() {
+    if qp.quick_atomic_write {
+        if far.key() & qp.atomic_write_mask.load(Ordering::Relaxed) != 0 {
             return Attempt::Undecided;
         }
         // SAFETY: the queue pair was created with it; a queue pair always has room to try.
         return unsafe {
             sink.put_extended(Op::AtomicWrite, post, || {
-                Request::atomic_write(far.target(), value, post)
+                Request::atomic_write(far.target(), *value.borrow(), post)
             })
         };
     }
-    if qp.max_inline < 8 {
+    if !qp.quick_inline_word || !quick::fit(0, 0, far.key(), Usage::WRITE_DST) {
         return Attempt::Undecided;
     }
     let mut request = Request::plain(Op::Write, target, post);
     request.flags |= u64::from(ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE);
-    // A copy, so that the native way keeps the value in a register.
+    // A copy of a value that the native way keeps in a register.
     let bytes = value;
     // SAFETY: as above; the bytes are read at once.
-    unsafe { sink.put(request, &inline_element(&bytes)) }
+    unsafe { sink.put(request, &inline_element(bytes.borrow())) }
 }
 
 /// A read or a write.
