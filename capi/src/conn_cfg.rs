@@ -3,9 +3,9 @@
 use std::{
     ffi::c_int,
     ptr::NonNull,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicBool, AtomicI32, AtomicPtr, AtomicU32,
+        Ordering::{Acquire, Relaxed, Release},
     },
     time::Duration,
 };
@@ -22,17 +22,9 @@ pub(crate) struct Cfg {
     sq_size: AtomicU32,
     rq_size: AtomicU32,
     shared_channel: AtomicBool,
-    srq: Mutex<Option<SrqOf>>,
+    /// The handle as the program gave it, which is followed where a connection is made.
+    srq: AtomicPtr<Srq>,
 }
-
-/// A shared receive queue by its handle, and a hold on it.
-struct SrqOf {
-    handle: NonNull<Srq>,
-    srq: Srq,
-}
-
-// SAFETY: the pointer is only handed back to the program that gave it.
-unsafe impl Send for SrqOf {}
 
 impl Cfg {
     fn new() -> Self {
@@ -44,12 +36,8 @@ impl Cfg {
             sq_size: AtomicU32::new(cfg.sq_size_value()),
             rq_size: AtomicU32::new(cfg.rq_size_value()),
             shared_channel: AtomicBool::new(cfg.shared_channel_value()),
-            srq: Mutex::new(None),
+            srq: AtomicPtr::default(),
         }
-    }
-
-    fn srq(&self) -> MutexGuard<'_, Option<SrqOf>> {
-        self.srq.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self) -> ConnCfg {
@@ -61,8 +49,10 @@ impl Cfg {
             .sq_size(self.sq_size.load(Relaxed))
             .rq_size(self.rq_size.load(Relaxed))
             .shared_channel(self.shared_channel.load(Relaxed));
-        match &*self.srq() {
-            Some(of) => cfg.srq(&of.srq),
+        // SAFETY: the contract of C: the handle that the configuration holds is null or alive whenever a
+        // connection is made with it.
+        match unsafe { self.srq.load(Acquire).as_ref() } {
+            Some(srq) => cfg.srq(srq),
             None => cfg,
         }
     }
@@ -177,18 +167,16 @@ c_api! {
     }
 
     /// Sets the shared receive queue.
-    fn rpma_conn_cfg_set_srq(cfg: Option<&Cfg>, srq: Option<&Srq>) {
+    fn rpma_conn_cfg_set_srq(cfg: Option<&Cfg>, srq: Option<NonNull<Srq>>) {
         let (cfg, srq) = (given(cfg)?, given(srq)?);
-        let new = SrqOf { handle: NonNull::from(srq), srq: srq.clone() };
-        let old = cfg.srq().replace(new);
-        drop(old);
+        cfg.srq.store(srq.as_ptr(), Release);
         Ok(())
     }
 
     /// Says what was set.
     fn rpma_conn_cfg_get_srq(cfg: Option<&Cfg>, srq_ptr: Out<'_, Option<NonNull<Srq>>>) {
         let (cfg, place) = (given(cfg)?, given(srq_ptr)?);
-        place.write(cfg.srq().as_ref().map(|of| of.handle));
+        place.write(NonNull::new(cfg.srq.load(Acquire)));
         Ok(())
     }
 }

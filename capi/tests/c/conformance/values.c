@@ -138,6 +138,11 @@ void conn_cfg(void)
 	must("get", rpma_conn_cfg_get_srq(cfg, &srq));
 	say("after", "%d %u %u %u %u %d %d", timeout, cq, rcq, sq, rq, shared, srq != NULL);
 
+	/* A configuration keeps the handle; it is followed where a connection is made. */
+	must("set", rpma_conn_cfg_set_srq(cfg, (struct rpma_srq *)16));
+	must("get", rpma_conn_cfg_get_srq(cfg, &srq));
+	say("a queue that is not alive", "%s", srq == (struct rpma_srq *)16 ? "that one" : "another");
+
 	say_ret("delete", rpma_conn_cfg_delete(&cfg));
 	say("deleted", "%s", cfg == NULL ? "NULL" : "not NULL");
 	say_ret("delete again", rpma_conn_cfg_delete(&cfg));
