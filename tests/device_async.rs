@@ -1,4 +1,4 @@
-//! The asynchronous events of a device. Row 16 of the list (see `device_defects`): librpma cannot show them at all.
+//! The asynchronous events of a device, which librpma cannot show at all.
 
 mod common;
 #[path = "common/epoll.rs"]
@@ -37,7 +37,7 @@ fn none_left(events: &AsyncEvents) {
 }
 
 #[test]
-fn row_16_a_device_tells_what_belongs_to_no_operation() {
+fn a_device_tells_what_belongs_to_no_operation() {
     let _alone = alone();
     let peer = device!();
     let events = peer.async_events();
@@ -87,7 +87,7 @@ fn a_waiting_thread_wakes_for_an_event() {
 }
 
 #[test]
-fn row_16_every_kind_has_its_subject() {
+fn every_kind_has_its_subject() {
     let _alone = alone();
     let Some(standin) = Standin::exclusive() else {
         skip!("events at will need the stand-in");

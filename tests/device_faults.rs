@@ -1,4 +1,5 @@
-//! What librpma gets wrong when a call fails: rows of the list (see `device_defects`) that need a failure at will. On the stand-in only.
+//! What librpma gets wrong when a call fails, done right here. It takes failures at will, so it runs on
+//! the stand-in only.
 
 mod common;
 
@@ -25,7 +26,7 @@ fn clean(standin: &Exclusive) {
 }
 
 #[test]
-fn row_02_a_failed_accept_rejects_and_gives_back() {
+fn a_failed_accept_rejects_and_gives_back() {
     let standin = standin!();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -53,7 +54,7 @@ fn row_02_a_failed_accept_rejects_and_gives_back() {
 }
 
 #[test]
-fn row_03_whatever_fails_while_a_request_is_taken_it_is_rejected() {
+fn whatever_fails_while_a_request_is_taken_it_is_rejected() {
     let standin = standin!();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -79,7 +80,7 @@ fn row_03_whatever_fails_while_a_request_is_taken_it_is_rejected() {
 }
 
 #[test]
-fn row_17_only_eagain_means_no_completion() {
+fn only_eagain_means_no_completion() {
     let standin = standin!();
     let peer = device!();
     let Pair { client, server } = pair(&peer, &ConnCfg::new());
@@ -103,7 +104,7 @@ fn row_17_only_eagain_means_no_completion() {
 }
 
 #[test]
-fn row_18_an_event_of_an_unknown_queue_is_acknowledged() {
+fn an_event_of_an_unknown_queue_is_acknowledged() {
     let standin = standin!();
     let peer = device!();
     if iwarp(&peer) {
@@ -159,7 +160,7 @@ fn row_18_an_event_of_an_unknown_queue_is_acknowledged() {
 }
 
 #[test]
-fn row_21_what_a_failed_close_was_for_can_be_closed_again() {
+fn what_a_failed_close_was_for_can_be_closed_again() {
     let standin = standin!();
     let peer = device!();
     let before = standin.objects();
@@ -189,7 +190,7 @@ fn row_21_what_a_failed_close_was_for_can_be_closed_again() {
 }
 
 #[test]
-fn row_22_the_flush_buffer_goes_after_its_queue_pair() {
+fn the_flush_buffer_goes_after_its_queue_pair() {
     let standin = standin!();
     let peer = device!();
     drop(peer);

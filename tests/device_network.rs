@@ -160,7 +160,7 @@ impl Drop for Hosts {
 }
 
 #[test]
-fn row_30_all_addresses_of_a_name_are_tried_in_order() {
+fn all_addresses_of_a_name_are_tried_in_order() {
     let _alone = alone();
     let peer = device!();
     let _netdev = netdev!();

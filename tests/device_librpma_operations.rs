@@ -1,4 +1,4 @@
-//! librpma's defects in operations and memory, done right here: one test each, by the row of the list; see `device_defects`.
+//! What librpma gets wrong in operations and memory, done right here (docs/librpma.md).
 
 mod common;
 
@@ -9,7 +9,7 @@ use rpma::{
 };
 
 #[test]
-fn row_05_a_length_is_never_cut() {
+fn a_length_is_never_cut() {
     let peer = device!();
     let Pair {
         client,
@@ -43,7 +43,7 @@ fn row_05_a_length_is_never_cut() {
 }
 
 #[test]
-fn row_06_what_the_peer_would_refuse_is_refused_before_posting() {
+fn what_the_peer_would_refuse_is_refused_before_posting() {
     let peer = device!();
     let Pair {
         client,
@@ -74,7 +74,7 @@ fn sure(wr_id: u64) -> Signal {
 }
 
 #[test]
-fn row_07_a_flush_reads_no_further_than_its_region() {
+fn a_flush_reads_no_further_than_its_region() {
     let peer = device!();
     let Pair {
         client,
@@ -96,7 +96,7 @@ fn row_07_a_flush_reads_no_further_than_its_region() {
 }
 
 #[test]
-fn row_08_there_are_two_kinds_of_flush() {
+fn there_are_two_kinds_of_flush() {
     // An exhaustive match of a foreign crate: there is no third that one could ask for. The C interface gives INVAL.
     for kind in FLUSHES {
         match kind {
@@ -120,7 +120,7 @@ unsafe impl StableBytes for Skewed {
 }
 
 #[test]
-fn row_09_the_address_must_be_aligned_not_the_offset() {
+fn the_address_must_be_aligned_not_the_offset() {
     let peer = device!();
     let Pair {
         client,
@@ -147,7 +147,7 @@ fn row_09_the_address_must_be_aligned_not_the_offset() {
 }
 
 #[test]
-fn row_11_the_flush_method_is_agreed_or_overridden() {
+fn the_flush_method_is_agreed_or_overridden() {
     let peer = device!();
     let log = region(&peer, 64, remote_usage(), |_| 0);
     let native = log.methods().contains(FlushMethods::NATIVE_VISIBILITY);
@@ -187,7 +187,7 @@ fn row_11_the_flush_method_is_agreed_or_overridden() {
 }
 
 #[test]
-fn row_12_plain_memory_is_registered_for_persistent_flush() {
+fn plain_memory_is_registered_for_persistent_flush() {
     let peer = device!();
     let Pair {
         client,
@@ -204,7 +204,7 @@ fn row_12_plain_memory_is_registered_for_persistent_flush() {
 }
 
 #[test]
-fn row_20_memory_that_cannot_be_written_can_be_written_from() {
+fn memory_that_cannot_be_written_can_be_written_from() {
     let peer = device!();
     let path = std::env::temp_dir().join(format!("rpma-row-20-{}", std::process::id()));
     std::fs::write(&path, b"read-only").unwrap();
@@ -226,7 +226,7 @@ fn row_20_memory_that_cannot_be_written_can_be_written_from() {
 }
 
 #[test]
-fn row_25_advice_is_refused_or_taken_and_never_crashes() {
+fn advice_is_refused_or_taken_and_never_crashes() {
     let peer = device!();
     let log = region(&peer, 8192, remote_usage(), |_| 0);
     let outside = log.advise(..=8192, Advice::PREFETCH, true);
@@ -250,7 +250,7 @@ fn row_25_advice_is_refused_or_taken_and_never_crashes() {
 }
 
 #[test]
-fn row_26_a_region_is_described_as_it_is() {
+fn a_region_is_described_as_it_is() {
     let peer = device!();
     let log = region(&peer, 4096, remote_usage(), |_| 0);
     let there = remote(&log);

@@ -1,7 +1,8 @@
-//! librpma's defects in connections and waits, done right here: one test each, by the row of the list in docs/librpma.md where there is one.
-//! Rows of data and memory are in `device_defects_data`, those that need a failing call in `device_faults`, row 16 is in `device_async`
-//! and row 30 in `device_network`. Rows 24 (openlog), 25 (a null pointer) and 29 (null arguments) are about the C interface, whose own
-//! tests have them; what of them can be had in Rust is here too.
+//! What librpma gets wrong in connections and waits, done right here (docs/librpma.md).
+//!
+//! `device_librpma_operations` has operations and memory, `device_faults` what needs a failing call,
+//! `device_async` the events of a device, `device_network` names with several addresses, and the tests
+//! of the C interface what only C can do.
 
 mod common;
 
@@ -20,7 +21,7 @@ use rpma::{
 const SHORT: Duration = Duration::from_millis(30);
 
 #[test]
-fn row_01_a_dropped_request_is_rejected_and_its_id_given_back() {
+fn a_dropped_request_is_rejected_and_its_id_given_back() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -38,7 +39,7 @@ fn row_01_a_dropped_request_is_rejected_and_its_id_given_back() {
 }
 
 #[test]
-fn row_02_a_failed_accept_rejects_and_gives_back() {
+fn a_failed_accept_rejects_and_gives_back() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -57,7 +58,7 @@ fn row_02_a_failed_accept_rejects_and_gives_back() {
 }
 
 #[test]
-fn row_03_queues_that_cannot_be_made_reject_the_request() {
+fn queues_that_cannot_be_made_reject_the_request() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -123,7 +124,7 @@ fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send, end: impl FnOnce()) -> 
 }
 
 #[test]
-fn row_04_nothing_yet_is_no_error_and_interruptions_are_retried() {
+fn nothing_yet_is_no_error_and_interruptions_are_retried() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -174,7 +175,7 @@ fn row_04_nothing_yet_is_no_error_and_interruptions_are_retried() {
 }
 
 #[test]
-fn row_10_every_device_gets_a_connection() {
+fn every_device_gets_a_connection() {
     let _alone = alone();
     let peer = device!();
     let Pair { client, server } = pair(&peer, &ConnCfg::new());
@@ -194,7 +195,7 @@ fn row_10_every_device_gets_a_connection() {
 }
 
 #[test]
-fn row_13_no_event_of_a_connection_lands_on_its_endpoint() {
+fn no_event_of_a_connection_lands_on_its_endpoint() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -215,7 +216,7 @@ fn row_13_no_event_of_a_connection_lands_on_its_endpoint() {
 }
 
 #[test]
-fn row_14_a_request_outlives_its_endpoint() {
+fn a_request_outlives_its_endpoint() {
     let _alone = alone();
     let peer = device!();
     let run = || {
@@ -308,7 +309,7 @@ fn overrun(peer: &Peer, cfg: &ConnCfg) {
 }
 
 #[test]
-fn row_15_completion_queues_hold_all_that_can_be_outstanding() {
+fn completion_queues_hold_all_that_can_be_outstanding() {
     let _alone = alone();
     let peer = device!();
     for size in [1, 10] {
@@ -321,7 +322,7 @@ fn row_15_completion_queues_hold_all_that_can_be_outstanding() {
 }
 
 #[test]
-fn row_19_events_come_with_their_details() {
+fn events_come_with_their_details() {
     let _alone = alone();
     let peer = device!();
     let (endpoint, port) = listen(&peer);
@@ -376,7 +377,7 @@ fn row_19_events_come_with_their_details() {
 }
 
 #[test]
-fn row_23_the_device_outlives_all_that_was_made_on_it() {
+fn the_device_outlives_all_that_was_made_on_it() {
     let _alone = alone();
     let local = device!();
     for peer in [
@@ -399,7 +400,7 @@ fn row_23_the_device_outlives_all_that_was_made_on_it() {
 }
 
 #[test]
-fn row_27_a_peer_without_receives_does_not_hold_the_sender_up() {
+fn a_peer_without_receives_does_not_hold_the_sender_up() {
     let _alone = alone();
     let peer = device!();
     if iwarp(&peer) {
@@ -421,7 +422,7 @@ fn row_27_a_peer_without_receives_does_not_hold_the_sender_up() {
 }
 
 #[test]
-fn row_28_one_deadline_for_the_whole_establishment() {
+fn one_deadline_for_the_whole_establishment() {
     let _alone = alone();
     let peer = device!();
     // Nobody takes the request.
@@ -462,7 +463,7 @@ fn row_28_one_deadline_for_the_whole_establishment() {
 }
 
 #[test]
-fn row_29_receives_are_refused_alike_before_and_after_the_connection() {
+fn receives_are_refused_alike_before_and_after_the_connection() {
     let _alone = alone();
     let peer = device!();
     let srq = Srq::new(&peer, &SrqCfg::new()).unwrap();
