@@ -372,6 +372,21 @@ fn logging() {
     assert!(client.stdout.contains("0 lines were logged"));
 }
 
+#[test]
+fn devices_are_listed_and_tried() {
+    let peer = two_processes!();
+    let name = peer.device_name();
+    let list = Process::start("devices", &[""; 0]).end();
+    assert!(list.status.success(), "{}", list.stderr);
+    assert!(list.stdout.contains(&name), "{}", list.stdout);
+    let one = Process::start("devices", &[&common::addr()]).end();
+    assert!(one.status.success(), "{}", one.stderr);
+    assert!(one.stdout.contains("can be made"), "{}", one.stdout);
+    let none = Process::start("devices", &["127.0.0.1"]).end();
+    assert_eq!(none.status.code(), Some(1));
+    assert!(none.stderr.contains("no RDMA device"), "{}", none.stderr);
+}
+
 /// Every example is run above, and fails by its exit status when it cannot do its work.
 #[test]
 fn no_example_is_forgotten() {

@@ -12,7 +12,7 @@ use rdma_sys as ffi;
 use super::{CqAttr, DeviceAttr, Library, MrAttr, QpWqs, SqShape};
 use crate::{
     Call, Error, LocalRegion, Peer, Result, log_limit,
-    verbs::{Context, check, device_name, last_errno},
+    verbs::{Context, check, device_name, last_errno, no_device},
 };
 
 /// An open device that is known to be EFA: libefa said so. All else here hangs on it.
@@ -208,10 +208,7 @@ impl fmt::Debug for Device {
 
 /// Opens by `ibv_open_device`, past librdmacm.
 fn open(name: &str) -> Result<Context> {
-    let no_device = |errno| Error::NoDevice {
-        address: name.to_owned(),
-        source: io::Error::from_raw_os_error(errno),
-    };
+    let no_device = |errno| no_device(name.to_owned(), io::Error::from_raw_os_error(errno));
     let mut len: c_int = 0;
     // SAFETY: `len` is ours.
     let list = unsafe { ffi::ibv_get_device_list(&mut len) };

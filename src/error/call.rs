@@ -136,6 +136,17 @@ impl Call {
             (Call::Fallocate, Some(libc::ENOSPC | libc::EDQUOT)) => {
                 " (the file has holes, and its file system no room to fill them)"
             }
+            (Call::IbvRegMr, Some(libc::EPERM)) => self.memory_hint(),
+            (
+                Call::IbvAllocPd
+                | Call::IbvCreateCq
+                | Call::IbvCreateSrq
+                | Call::IbvRegMr
+                | Call::RdmaCreateQpEx,
+                Some(libc::EAGAIN),
+            ) => {
+                " (the objects that a cgroup allows are used up: see hca_object in its rdma.max and rdma.current)"
+            }
             (Call::IbvRegMr, Some(libc::EFAULT)) => {
                 " (the pages cannot be pinned: a writable shared mapping of an ordinary file needs a device with on-demand paging)"
             }

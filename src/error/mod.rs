@@ -214,13 +214,26 @@ pub enum Error {
 
     /// No RDMA device goes by this name or owns this address.
     #[error(
-        "no RDMA device for {address:?}: {source} (`rdma link` lists the devices; `rdma link add rxe0 type rxe netdev NAME` makes a software one; the address must be one of a network interface that has a device, never 127.0.0.1)"
+        "no RDMA device for {address:?}: {source} (`rdma link` lists the devices; `rdma link add rxe0 type rxe netdev NAME` makes a software one; the address must be one of a network interface that has a device, in this network namespace, never 127.0.0.1)"
     )]
     #[doc(alias = "RPMA_E_PROVIDER")]
     NoDevice {
         /// What was asked for.
         address: String,
         /// What the last call said.
+        source: io::Error,
+    },
+
+    /// The machine has a device that this process cannot use: its node is missing or may not be opened,
+    /// its driver is not installed, or a cgroup forbids it.
+    #[error("no RDMA device can be used{}: {reason}", for_address(address))]
+    #[doc(alias = "RPMA_E_PROVIDER")]
+    Unusable {
+        /// What was asked for; empty where it was no certain device.
+        address: String,
+        /// What keeps this process from the device, and what helps.
+        reason: String,
+        /// What the last look at it said.
         source: io::Error,
     },
 
@@ -303,6 +316,7 @@ impl Error {
             | Error::AboveLimit { .. }
             | Error::Resolve { .. }
             | Error::NoDevice { .. }
+            | Error::Unusable { .. }
             | Error::Connection { .. }
             | Error::Completion { .. }
             | Error::TimedOut { .. } => code::PROVIDER,
@@ -331,7 +345,8 @@ impl Error {
             | Error::OutOfMemory { source, .. }
             | Error::QueueFull { source, .. }
             | Error::PartlyPosted { source, .. }
-            | Error::NoDevice { source, .. } => source.raw_os_error(),
+            | Error::NoDevice { source, .. }
+            | Error::Unusable { source, .. } => source.raw_os_error(),
             _ => None,
         }
     }
@@ -397,6 +412,7 @@ impl Error {
             Error::InUse { .. } => ErrorKind::ResourceBusy,
             Error::Woken => ErrorKind::Interrupted,
             Error::Resolve { .. } | Error::NoDevice { .. } => ErrorKind::NotFound,
+            Error::Unusable { source, .. } => source.kind(),
             Error::TimedOut { .. } => ErrorKind::TimedOut,
             Error::Connection { event, .. } => match *event {
                 CmEventKind::REJECTED => ErrorKind::ConnectionRefused,
@@ -461,6 +477,13 @@ impl Error {
 impl From<Error> for io::Error {
     fn from(err: Error) -> Self {
         io::Error::new(err.io_kind(), err)
+    }
+}
+
+fn for_address(address: &str) -> impl fmt::Display {
+    match address {
+        "" => String::new(),
+        address => format!(" for {address:?}"),
     }
 }
 

@@ -195,6 +195,15 @@ fn table() -> Vec<(Error, io::ErrorKind, bool)> {
             false,
         ),
         (Error::Woken, Interrupted, false),
+        (
+            Error::Unusable {
+                address: text(),
+                reason: text(),
+                source: os(libc::EACCES),
+            },
+            PermissionDenied,
+            false,
+        ),
     ]
 }
 
@@ -226,6 +235,7 @@ fn place(err: &Error) -> usize {
         Error::InUse { .. } => 22,
         Error::Woken => 23,
         Error::AboveLimit { .. } => 24,
+        Error::Unusable { .. } => 25,
     }
 }
 
@@ -233,7 +243,7 @@ fn place(err: &Error) -> usize {
 fn every_kind_is_classified() {
     let table = table();
     let places: HashSet<usize> = table.iter().map(|(err, ..)| place(err)).collect();
-    assert_eq!(places, (0..25).collect());
+    assert_eq!(places, (0..26).collect());
     for (err, _, fatal) in table {
         assert_eq!(err.is_fatal(), fatal, "{err:?}");
         assert_eq!(err.is_timeout(), matches!(err, Error::TimedOut { .. }));
@@ -299,6 +309,10 @@ fn hints_are_those_of_the_failed_call() {
     assert_eq!(plain, "ibv_dealloc_pd: out of memory");
     let files = provider(Call::RdmaCreateEventChannel, libc::EMFILE).to_string();
     assert!(files.contains("ulimit -n"), "{files}");
+    let locked = provider(Call::IbvRegMr, libc::EPERM).to_string();
+    assert!(locked.contains("ulimit -l"), "{locked}");
+    let objects = provider(Call::IbvCreateCq, libc::EAGAIN).to_string();
+    assert!(objects.contains("rdma.max"), "{objects}");
 }
 
 #[test]

@@ -1,19 +1,31 @@
 //! The devices of this machine, and those that others have opened.
 
+use std::io;
+
 use rdma_sys as ffi;
 
 use super::{DeviceInfo, Peer};
 use crate::{
     Error, Result,
     cm::raw::{context_of, contexts},
+    verbs::no_device,
 };
 
 /// The RDMA devices of this machine that connections can be made on, as librdmacm opens them. No device is an empty list.
 ///
 /// # Errors
-/// When the devices cannot be listed or do not answer; a machine without RDMA support gives `ENODEV` or an empty list, as librdmacm has it.
+/// [`Error::Unusable`] where the machine has devices and this process can use none of them. When the
+/// devices cannot be listed or do not answer; a machine without RDMA support gives `ENODEV` or an
+/// empty list, as librdmacm has it.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
-    contexts()?.iter().map(DeviceInfo::of).collect()
+    let found = contexts();
+    if found.as_ref().map_or(true, Vec::is_empty) {
+        let none = io::Error::from_raw_os_error(libc::ENODEV);
+        if let unusable @ Error::Unusable { .. } = no_device(String::new(), none) {
+            return Err(unusable);
+        }
+    }
+    found?.iter().map(DeviceInfo::of).collect()
 }
 
 impl Peer {

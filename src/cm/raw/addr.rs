@@ -9,7 +9,11 @@ use std::{
 };
 
 use super::{Id, Target};
-use crate::{Call, Error, Result, verbs::Context, wait::Until};
+use crate::{
+    Call, Error, Result,
+    verbs::{Context, no_device},
+    wait::Until,
+};
 
 /// A socket address as the C interfaces take it.
 #[derive(Clone, Copy)]
@@ -156,10 +160,7 @@ impl Address {
                 let bound = id.bind(&self.without_port());
                 let with_device = bound.and_then(|()| id.into_context().map(drop));
                 with_device.map_err(|err| match err {
-                    Error::Provider { source, .. } => Error::NoDevice {
-                        address: ip.to_string(),
-                        source,
-                    },
+                    Error::Provider { source, .. } => no_device(ip.to_string(), source),
                     err => err,
                 })
             }
@@ -310,10 +311,7 @@ fn first_context(
             Err(err) => last = Some(err),
         }
     }
-    let no_device = |source| Error::NoDevice {
-        address: host.to_string(),
-        source,
-    };
+    let no_device = |source| no_device(host.to_string(), source);
     Err(match last {
         Some(Error::Provider {
             call: Call::RdmaBindAddr | Call::RdmaResolveAddr,

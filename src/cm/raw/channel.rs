@@ -9,7 +9,7 @@ use rdma_sys as ffi;
 use super::RawEvent;
 use crate::{
     Call, Error, Result,
-    verbs::{check_ptr, nothing_yet},
+    verbs::{check_ptr, explained, nothing_yet},
     wait::{Gate, Until, set_nonblocking},
 };
 
@@ -31,7 +31,7 @@ impl EventChannel {
     pub(crate) fn create() -> Result<Arc<Self>> {
         // SAFETY: the function needs nothing.
         let raw = unsafe { ffi::rdma_create_event_channel() };
-        let raw = check_ptr(Call::RdmaCreateEventChannel, raw)?;
+        let raw = check_ptr(Call::RdmaCreateEventChannel, raw).map_err(explained)?;
         let channel = EventChannel {
             raw,
             gate: Gate::new(),

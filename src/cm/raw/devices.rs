@@ -6,7 +6,7 @@ use rdma_sys as ffi;
 
 use crate::{
     Call, Error, Result,
-    verbs::{Context, last_errno},
+    verbs::{Context, last_errno, no_device},
 };
 
 /// librdmacm's list of open devices (`rdma_get_devices(3)`). The contexts in it stay open as long as it lives.
@@ -64,10 +64,7 @@ pub(crate) fn context_of(raw: *mut ffi::ibv_context) -> Result<Option<Context>> 
 
 /// The device called `name`, kept open by its list.
 pub(crate) fn context_by_name(name: &str) -> Result<Context> {
-    let no_device = |errno| Error::NoDevice {
-        address: name.to_owned(),
-        source: std::io::Error::from_raw_os_error(errno),
-    };
+    let no_device = |errno| no_device(name.to_owned(), std::io::Error::from_raw_os_error(errno));
     let found = contexts().map_err(|err| no_device(err.raw_os_error().unwrap_or(libc::ENODEV)))?;
     (found.into_iter())
         .find(|context| context.device_name() == name)

@@ -13,7 +13,7 @@ use super::{Address, EventChannel};
 use crate::{
     Call, Error, Result,
     log_limit::log_failure,
-    verbs::{Context, Pd, RawCq, RawQp, RawSrq, check, check_ptr},
+    verbs::{Context, Pd, RawCq, RawQp, RawSrq, check, check_ptr, explained},
 };
 
 /// A cm id and, once it has one, its queue pair. Dropping it destroys both, the queue pair first.
@@ -99,7 +99,7 @@ impl Id {
                 ffi::RDMA_PS_TCP,
             )
         };
-        check(Call::RdmaCreateId, ret)?;
+        check(Call::RdmaCreateId, ret).map_err(explained)?;
         let raw = check_ptr(Call::RdmaCreateId, raw)?;
         Ok(Id {
             raw,
