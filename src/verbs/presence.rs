@@ -103,7 +103,9 @@ impl Machine {
         })
     }
 
+    /// What keeps this process from connections on the devices that there are.
     fn connection_manager_obstacle(&self) -> Option<Obstacle> {
+        names(&self.path("sys/class/infiniband")).first()?;
         self.node_obstacle("the connection manager", "dev/infiniband/rdma_cm")
     }
 

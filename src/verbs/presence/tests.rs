@@ -60,7 +60,9 @@ fn without_a_device_there_is_no_obstacle() {
     let fake = Fake::new("none");
     fs::remove_dir_all(fake.0.path("sys")).unwrap();
     fake.remove("dev/infiniband/uverbs0");
+    fake.remove("dev/infiniband/rdma_cm");
     assert!(fake.0.device_obstacle().is_none());
+    assert!(fake.0.connection_manager_obstacle().is_none());
 }
 
 #[test]
