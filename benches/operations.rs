@@ -100,7 +100,9 @@ struct Ends {
 impl Ends {
     fn new(method: FlushMethod) -> rpma::Result<Ends> {
         let peer = Peer::local(ADDRESS)?;
+        // As in benches/cost.
         let cfg = ConnCfg::new()
+            .device_workarounds(false)
             .sq_size(64)
             .rq_size(64)
             .timeout(LONG)

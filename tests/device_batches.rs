@@ -4,7 +4,8 @@ mod common;
 
 use common::*;
 use rpma::{
-    ConnCfg, Connection, Error, FlushKind, LocalRegion, Peer, RemoteRegion, Signal, Usage, WcStatus,
+    ConnCfg, Connection, Error, FlushKind, FlushMethod, LocalRegion, Peer, RemoteRegion, Signal,
+    Usage, WcStatus,
 };
 
 const LEN: usize = 64 * 1024;
@@ -252,7 +253,8 @@ fn an_extended_batch_that_does_not_fit_is_not_posted_at_all() {
     if !peer.capabilities().native_flush_visibility {
         skip!("this device has no native flush");
     }
-    let rig = rig(&peer, &ConnCfg::new().sq_size(4));
+    let cfg = ConnCfg::new().flush_method(FlushMethod::Native);
+    let rig = rig(&peer, &cfg.sq_size(4));
     let depth = u64::from(rig.client.sq_size());
     let mut batch = rig.client.batch();
     for n in 0..3 * depth {

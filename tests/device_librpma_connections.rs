@@ -178,7 +178,7 @@ fn nothing_yet_is_no_error_and_interruptions_are_retried() {
 fn every_device_gets_a_connection() {
     let _alone = alone();
     let peer = device!();
-    let Pair { client, server } = pair(&peer, &ConnCfg::new());
+    let Pair { client, server } = pair(&peer, &ConnCfg::new().device_workarounds(false));
     let caps = peer.capabilities();
     for conn in [&client, &server] {
         assert_eq!(conn.has_native_atomic_write(), caps.native_atomic_write);

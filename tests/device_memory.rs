@@ -29,10 +29,6 @@ fn fill(peer: &Peer, region: &LocalRegion) -> Vec<u8> {
     contents(&source)
 }
 
-fn is_rxe(peer: &Peer) -> bool {
-    peer.capabilities().vendor_id == 0xff_ffff
-}
-
 #[test]
 fn a_region_gives_its_memory_back() {
     let peer = device!();
@@ -162,7 +158,7 @@ fn any_owner_with_a_stable_address_will_do() {
 fn plain_memory_registers_for_persistent_flush_and_remembers_what_was_refused() {
     let peer = device!();
     let region = region(&peer, 4096, remote_usage(), |_| 0);
-    if is_rxe(&peer) {
+    if is_soft_roce(&peer) {
         assert!(!region.methods().contains(FlushMethods::NATIVE_PERSISTENT));
         assert!(region.methods().contains(FlushMethods::NATIVE_VISIBILITY));
     }
@@ -246,7 +242,7 @@ fn a_file_of_a_dax_file_system_is_persistent_memory() {
     let peer = device!();
     let outcome = peer.register(memory, remote_usage());
     // On-demand paging of Soft-RoCE leaves out the offset within the page, so it must not have been tried.
-    if peer.capabilities().odp.supported && !is_rxe(&peer) {
+    if peer.capabilities().odp.supported && !is_soft_roce(&peer) {
         let region = outcome.unwrap();
         println!("{region:?}");
         let written = fill(&peer, &region);

@@ -198,7 +198,7 @@ fn soft_roce_is_not_asked_for_retries_without_end() {
     if iwarp(&peer) {
         skip!("iWARP leaves it to TCP");
     }
-    let soft_roce = peer.capabilities().vendor_id == 0xff_ffff;
+    let soft_roce = is_soft_roce(&peer);
     for (asked, granted) in [(7, if soft_roce { 6 } else { 7 }), (6, 6), (2, 2)] {
         let Pair { client, server } = pair(&peer, &ConnCfg::new().retry_count(asked));
         for conn in [&client, &server] {

@@ -33,7 +33,13 @@ pub struct Ends {
 impl Ends {
     pub fn connect(address: &str) -> Result<Self> {
         let peer = Peer::local(address)?;
-        let cfg = ConnCfg::new().sq_size(QUEUE).rq_size(QUEUE).timeout(LONG);
+        // The opponents do nothing around the faults of Soft-RoCE's driver.
+        let workarounds = peer.capabilities().transport.is_iwarp();
+        let cfg = ConnCfg::new()
+            .sq_size(QUEUE)
+            .rq_size(QUEUE)
+            .timeout(LONG)
+            .device_workarounds(workarounds);
         let endpoint = Endpoint::listen(&peer, address, "0")?;
         let port = endpoint.local_addr().map_or(0, |addr| addr.port());
         let client = ConnRequest::new(&peer, address, &port.to_string(), &cfg)?.connect(None)?;

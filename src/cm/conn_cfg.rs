@@ -258,10 +258,22 @@ impl ConnCfg {
 
     /// Whether operations that a fault of the device's driver would spoil are done in another way. Default: yes.
     ///
-    /// Soft-iWARP (siw, Linux 6.12 to 7.3) sends wrong bytes where 32 bytes or fewer cross a page. So there short writes and sends are
-    /// posted inline, and a short read whose source crosses a page is two reads: it takes two places of the send queue (which is
-    /// made twice as long for it) and gives one completion, whose [`byte_len`](crate::Completion::byte_len) is that of the second.
-    /// In a batch the bytes of such a write are taken when it is added.
+    /// Soft-iWARP (siw, Linux 6.12 to 7.3) sends wrong bytes where 32 bytes or fewer cross a page. So
+    /// there short writes and sends are posted inline, and a short read whose source crosses a page is
+    /// two reads. In a batch the bytes of such a write are taken when it is added.
+    ///
+    /// Soft-RoCE (rxe, Linux 6.12 and 7.3) loses its way where packets are lost or late: a read longer
+    /// than the path MTU can succeed with a buffer that is only partly filled, and native flushes,
+    /// native atomic writes and fenced operations fail or never complete. So there a signalled read of
+    /// more than 256 bytes is two reads, of which the second has the last 8 bytes;
+    /// [`FlushMethod::Auto`] flushes to visibility by reading; and an atomic write is an inline write
+    /// without a fence, which is in order there. Flushes to persistence stay native where the region's
+    /// are: reading writes no caches back. Avoid fences there.
+    ///
+    /// A read that is two takes two places of the send queue, which is made twice as long for it, and
+    /// gives one completion, whose [`byte_len`](crate::Completion::byte_len) is that of the second.
+    ///
+    /// docs/reliability.md has the list of faults.
     pub fn device_workarounds(mut self, yes: bool) -> Self {
         self.device_workarounds = yes;
         self

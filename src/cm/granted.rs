@@ -42,16 +42,13 @@ impl Connection {
         self.parts.qp.raw().data_in_order()
     }
 
-    /// Can the connection do this flush natively, as far as this side is concerned?
+    /// Does the connection do this flush natively, as far as this side is concerned?
     pub fn has_native_flush(&self, kind: FlushKind) -> bool {
-        let features = self.parts.qp.features();
-        match kind {
-            FlushKind::Persistent => features.flush_persistent,
-            FlushKind::Visibility => features.flush_visibility,
-        }
+        self.parts.qp.flushes_natively(kind)
     }
 
-    /// Does the connection have an atomic write of the device's own? Else it is an inline write behind a fence.
+    /// Is an atomic write the device's own? Else it is an inline write, behind a fence where the device
+    /// needs one.
     pub fn has_native_atomic_write(&self) -> bool {
         self.parts.qp.features().atomic_write
     }

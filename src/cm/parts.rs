@@ -173,8 +173,11 @@ fn create_cqs(
         Some(_) => Some(CompletionChannel::create(context)?),
         None => None,
     };
-    let create =
-        |size, channel| Cq::create(context, size, channel, cfg.shared_channel, cfg.comp_vector);
+    let splits = workarounds(peer, cfg).intersects(Workarounds::SPLIT_READS);
+    let create = |size, channel| {
+        let (shared, vector) = (cfg.shared_channel, cfg.comp_vector);
+        Cq::create(context, size, channel, shared, vector, splits)
+    };
     let cq = create(cq_size, channel)?;
     let rcq = match (rcq_size, rcq_channel) {
         (Some(size), Some(channel)) => Some(create(size, channel)?),
@@ -279,7 +282,7 @@ fn workarounds(peer: &Peer, cfg: &ConnCfg) -> Workarounds {
 
 /// The length of the send queue: what was asked for, and as much again where each operation may be split.
 fn send_queue(peer: &Peer, cfg: &ConnCfg) -> u32 {
-    let parts = match workarounds(peer, cfg).contains(Workarounds::SPLIT_SHORT_READS) {
+    let parts = match workarounds(peer, cfg).intersects(Workarounds::SPLIT_READS) {
         true => 2,
         false => 1,
     };

@@ -75,8 +75,10 @@ impl Cq {
         channel: Arc<CompletionChannel>,
         shared: bool,
         comp_vector: u32,
+        splits: bool,
     ) -> Result<Self> {
-        let raw = RawCq::create(context, entries.max(1), channel.raw().clone(), comp_vector)?;
+        let (entries, raw) = (entries.max(1), channel.raw().clone());
+        let raw = RawCq::create(context, entries, raw, comp_vector, splits)?;
         let cq = Cq {
             raw,
             channel,

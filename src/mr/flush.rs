@@ -45,8 +45,10 @@ impl FlushKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum FlushMethod {
-    /// Natively where the queue pair and the remote region have it, else by reading. A region whose descriptor does not tell (a C
-    /// peer's) is taken to have what the local device has, as librpma does.
+    /// Natively where the queue pair and the remote region have it, else by reading. A region whose
+    /// descriptor does not tell (a C peer's) is taken to have what the local device has, as librpma
+    /// does. On Soft-RoCE flushes to visibility are done by reading: see
+    /// [`ConnCfg::device_workarounds`](crate::ConnCfg::device_workarounds).
     #[default]
     Auto,
     /// Natively, or not at all (IBTA annex A19).
@@ -77,6 +79,9 @@ bitflags! {
         const READ_PERSISTENT = 2;
         const NATIVE_VISIBILITY = 4;
         const NATIVE_PERSISTENT = 8;
+        /// The region can surely be read: its owner is of this library, whose flushable regions all can,
+        /// or it is registered for reading. librpma's can be read or flushed natively, as its device has it.
+        const READABLE = 16;
     }
 }
 
@@ -140,19 +145,21 @@ impl FlushPlan {
             }
             table
         };
-        READS.wrapping_shr(self.bits() as u32) & 1 != 0
+        READS >> (self.bits() & 15) & 1 != 0
     }
 
     /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.
     pub(super) fn of_region(usage: Usage, methods: Option<FlushMethods>) -> FlushPlan {
-        let methods = methods.unwrap_or(FlushMethods::all());
         let mut plan = FlushPlan::empty();
+        let readable = methods.is_some() || usage.contains(Usage::READ_SRC);
+        let methods = methods.unwrap_or(FlushMethods::all());
         for kind in [FlushKind::Persistent, FlushKind::Visibility] {
             if usage.contains(kind.usage()) {
                 plan |= FlushPlan::of_kind(kind);
                 if !methods.contains(kind.native()) {
                     plan -= FlushPlan::of_kind(kind) & FlushPlan::NATIVE;
                 }
+                plan.set(FlushPlan::READABLE, readable);
             }
         }
         plan

@@ -171,6 +171,11 @@ impl<'c> Sink<'c> for Cursor<'c> {
     }
 
     #[inline(always)]
+    fn read_key(&self) -> u32 {
+        self.key() | self.qp.read_key
+    }
+
+    #[inline(always)]
     fn flushes(&self) -> FlushPlan {
         // SAFETY: as above.
         self.qp.quick_plan() & unsafe { (*self.next).flushes }

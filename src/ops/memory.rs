@@ -217,15 +217,7 @@ impl BatchMemory {
         unsafe {
             match data {
                 Data::Elements(_) if request.op.is_extended() => self.put_extended(next, request),
-                Data::Elements([]) => put_alone(next, request),
-                Data::Elements([sge]) => put(next, request, 1, sge),
-                Data::Elements(list) => {
-                    let even = list.iter().all(|sge| sge.length == list[0].length);
-                    self.mark(next, if even { Where::Listed } else { Where::Uneven });
-                    addr_of_mut!((*next).start).write(self.sges.len());
-                    self.sges.extend_from_slice(list);
-                    put(next, request, list.len(), &sge)
-                }
+                Data::Elements(list) => self.add_elements(next, request, list),
                 Data::Copied(bytes) => {
                     self.mark(next, Where::Inline);
                     addr_of_mut!((*next).start).write(self.inline.len());
@@ -234,10 +226,35 @@ impl BatchMemory {
                     sge.length = bytes.len() as u32;
                     put(next, request, usize::from(!bytes.is_empty()), &sge)
                 }
-                Data::Behind((first, head), rest) => {
+                Data::Behind(first, list, rest) => {
                     self.mark(next, Where::Here);
                     addr_of_mut!((*next).part).write(true);
-                    put(put(next, *first, 1, head), request, 1, &rest)
+                    let next = self.add_elements(next, *first, list);
+                    put(next, request, 1, &rest)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// There must be room.
+    unsafe fn add_elements(
+        &mut self,
+        next: *mut Entry,
+        request: Request,
+        list: &[ffi::ibv_sge],
+    ) -> *mut Entry {
+        // SAFETY: the caller's word on the room.
+        unsafe {
+            match list {
+                [] => put_alone(next, request),
+                [sge] => put(next, request, 1, sge),
+                [first, ..] => {
+                    let even = list.iter().all(|sge| sge.length == first.length);
+                    self.mark(next, if even { Where::Listed } else { Where::Uneven });
+                    addr_of_mut!((*next).start).write(self.sges.len());
+                    self.sges.extend_from_slice(list);
+                    put(next, request, list.len(), &NO_ELEMENT)
                 }
             }
         }

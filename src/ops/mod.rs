@@ -84,6 +84,8 @@ pub(crate) struct Qp {
     tag: u64,
     /// For the quick check.
     key: u32,
+    /// The same for reads.
+    read_key: u32,
     max_inline: u32,
     max_message: u64,
     max_send_sge: u32,
@@ -92,12 +94,13 @@ pub(crate) struct Qp {
     quick_atomic_write: bool,
     /// Any of these bits in a remote key: an atomic write there goes the long way.
     atomic_write_mask: AtomicU32,
-    /// It has no native atomic write, but the inline data for one.
+    /// An atomic write is an inline write behind a fence.
     quick_inline_word: bool,
     /// The flushes that are possible now; a declared peer makes it `declared_plan`.
     flush_plan: AtomicU32,
-    /// The same for the quick way, which is not that of iWARP.
+    /// The same for the quick way, where the queue pair takes it.
     quick_plan: AtomicU32,
+    quick_flushes: bool,
     declared_plan: FlushPlan,
     declared: AtomicBool,
     workarounds: Workarounds,
@@ -125,33 +128,49 @@ impl Qp {
             features.flush_persistent = false;
             features.atomic_write = false;
         }
+        if parts.workarounds.contains(Workarounds::INLINE_WORDS) {
+            features.atomic_write = false;
+        }
+        let mut workarounds = parts.workarounds;
+        if parts.flush_method != FlushMethod::Auto {
+            workarounds -= Workarounds::FLUSH_BY_READING;
+        }
         let plan = plan(parts.flush_method, features);
+        // Where there are two ways of a flush, the full check chooses.
+        let quick_flushes = !parts.iwarp && !workarounds.contains(Workarounds::FLUSH_BY_READING);
         let tag = u64::from(parts.pd_tag) << 32;
         let max_message = parts.max_message.min(u64::from(u32::MAX));
         let visibly = plan & FlushPlan::of_kind(FlushKind::Visibility);
         // Where there are faults to go around, and on iWARP, every operation takes the full check.
-        let careful = !parts.workarounds.is_empty() || parts.iwarp;
+        let careful = parts.iwarp;
+        let key = quick::queue_pair(parts.pd_tag, if careful { 0 } else { max_message });
         Qp {
             raw,
             tag,
-            key: quick::queue_pair(parts.pd_tag, if careful { 0 } else { max_message }),
+            key,
+            read_key: match parts.workarounds.intersects(Workarounds::SPLIT_READS) {
+                true => key | quick::NOTHING,
+                false => key,
+            },
             max_inline: parts.cap.max_inline_data,
             max_message,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
             features,
             quick_atomic_write: features.atomic_write && !plan.reads(),
             atomic_write_mask: AtomicU32::new(quick::atomic_write_mask(visibly)),
-            quick_inline_word: !features.atomic_write && parts.cap.max_inline_data >= 8,
+            quick_inline_word: !features.atomic_write
+                && !parts.workarounds.contains(Workarounds::INLINE_WORDS)
+                && parts.cap.max_inline_data >= 8,
             flush_plan: AtomicU32::new(visibly.bits().into()),
-            quick_plan: AtomicU32::new(if parts.iwarp {
-                0
-            } else {
-                visibly.bits().into()
+            quick_plan: AtomicU32::new(match quick_flushes {
+                true => visibly.bits().into(),
+                false => 0,
             }),
             iwarp: parts.iwarp,
             declared_plan: plan,
             declared: AtomicBool::new(false),
-            workarounds: parts.workarounds,
+            workarounds,
+            quick_flushes,
             scratch: parts.scratch,
             sq_depth: parts.cap.max_send_wr,
             receives: ReceiveQueue::new(
@@ -198,7 +217,7 @@ impl Qp {
 
     /// The number of operations that can be outstanding.
     pub(crate) fn sq_depth(&self) -> u32 {
-        match self.workarounds.contains(Workarounds::SPLIT_SHORT_READS) {
+        match self.workarounds.intersects(Workarounds::SPLIT_READS) {
             // Each may be two.
             true => self.sq_depth / 2,
             false => self.sq_depth,
@@ -219,7 +238,7 @@ impl Qp {
         self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
         self.atomic_write_mask
             .store(quick::atomic_write_mask(plan), Ordering::Relaxed);
-        if !self.iwarp {
+        if self.quick_flushes {
             self.quick_plan.store(plan.bits().into(), Ordering::Relaxed);
         }
     }
@@ -240,6 +259,12 @@ impl Qp {
     #[inline(always)]
     fn flushes(&self, range: &RemoteSlice) -> FlushPlan {
         self.flush_plan() & range.flushes()
+    }
+
+    /// Is such a flush done natively, if the region and the peer's configuration allow it?
+    pub(crate) fn flushes_natively(&self, kind: FlushKind) -> bool {
+        let reads = self.workarounds.contains(Workarounds::FLUSH_BY_READING);
+        self.declared_plan.natively(kind) && !(reads && kind == FlushKind::Visibility)
     }
 
     /// Are flushes to be done natively or not at all?

@@ -8,12 +8,12 @@ use super::{
     Qp,
     check::{Args, Near, check_word},
     outcome::{Attempt, attempted},
-    sges::Sges,
+    sges::{MAX_SGE, Sges},
 };
 use crate::{
     Call, Error, FlushKind, LocalSlice, Post, RemoteSlice, Result, Usage,
     mr::{FlushPlan, quick},
-    verbs::{FIRST_PART, Op, Request, SHORT, start},
+    verbs::{FIRST_PART, Op, Request, SHORT, Workarounds, start},
 };
 
 /// Where checked operations go.
@@ -29,6 +29,9 @@ pub(crate) trait Sink<'q> {
 
     /// The queue pair's key for the quick check, or one that fits nothing where there is no room.
     fn key(&self) -> u32;
+
+    /// The same for reads.
+    fn read_key(&self) -> u32;
 
     /// The flushes that are possible now; none where there is no room.
     fn flushes(&self) -> FlushPlan;
@@ -61,8 +64,8 @@ pub(crate) enum Data<'a> {
     Elements(&'a [ffi::ibv_sge]),
     /// Bytes that are copied.
     Copied(&'a [u8]),
-    /// What comes before it: the first part of the same read.
-    Behind(&'a (Request, ffi::ibv_sge), ffi::ibv_sge),
+    /// What comes before it, the first part of the same read with its elements; and its own element.
+    Behind(&'a Request, &'a [ffi::ibv_sge], ffi::ibv_sge),
 }
 
 /// Each operation is posted as it comes.
@@ -84,6 +87,11 @@ impl<'q> Sink<'q> for Now<'q> {
     #[inline(always)]
     fn key(&self) -> u32 {
         self.0.key
+    }
+
+    #[inline(always)]
+    fn read_key(&self) -> u32 {
+        self.0.read_key
     }
 
     #[inline(always)]
@@ -138,8 +146,8 @@ impl<'q> Sink<'q> for Now<'q> {
                 let list = &[inline_element(data)][..usize::from(!data.is_empty())];
                 self.0.post(&request, list)
             }
-            Data::Behind((first, head), rest) => {
-                self.0.post_two([(first, head), (&request, &rest)])
+            Data::Behind(first, head, rest) => {
+                self.0.post_two([(first, head), (&request, &[rest])])
             }
         }
         .check()
@@ -167,17 +175,17 @@ impl Qp {
     /// Posts both parts of a read. Where there is room for the first one only, that one is done all the same, and again when the read is
     /// posted again.
     #[cold]
-    fn post_two(&self, parts: [(&Request, &ffi::ibv_sge); 2]) -> Attempt {
+    fn post_two(&self, parts: [(&Request, &[ffi::ibv_sge]); 2]) -> Attempt {
         let mut wrs = [const { MaybeUninit::<ffi::ibv_send_wr>::uninit() }; 2];
         let first = wrs.as_mut_ptr().cast::<ffi::ibv_send_wr>();
         let mut bad = std::ptr::null_mut();
         // SAFETY: as above, for both.
         let ret = unsafe {
-            for (n, (request, sge)) in parts.into_iter().enumerate() {
+            for (n, (request, list)) in parts.into_iter().enumerate() {
                 let wr = first.add(n);
-                request.write_to(wr, 1);
+                request.write_to(wr, list.len());
                 addr_of_mut!((*wr).next).write(std::ptr::null_mut());
-                addr_of_mut!((*wr).sg_list).write((&raw const *sge).cast_mut());
+                addr_of_mut!((*wr).sg_list).write(list.as_ptr().cast_mut());
             }
             addr_of_mut!((*first).next).write(first.add(1));
             self.raw.post_send(first, &mut bad)
@@ -282,7 +290,11 @@ pub(crate) fn quick_transfer<'q>(
     far: impl QuickFar,
     post: Post,
 ) -> Attempt {
-    let misfit = near.misfit(sink.key(), far.key(), op.usages());
+    let key = match op {
+        Op::Read => sink.read_key(),
+        _ => sink.key(),
+    };
+    let misfit = near.misfit(key, far.key(), op.usages());
     if !far.completes(misfit, near.len()) {
         return Attempt::Undecided;
     }
@@ -444,8 +456,11 @@ fn checked<'q>(
 
 /// What is posted in place of an operation that a fault of the device's driver would spoil; see [`Workarounds`](crate::verbs::Workarounds).
 #[cold]
-fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_sge]) -> Result<()> {
+fn around<'q>(sink: &mut impl Sink<'q>, request: Request, list: &[ffi::ibv_sge]) -> Result<()> {
     let qp = sink.qp();
+    if request.op == Op::Read {
+        return read_around(sink, request, list);
+    }
     let [sge] = list else {
         return sink.put_checked(request, Data::Elements(list));
     };
@@ -465,21 +480,38 @@ fn around<'q>(sink: &mut impl Sink<'q>, mut request: Request, list: &[ffi::ibv_s
             let [head, rest] = halves(sge, 1);
             sink.put_checked(request, Data::Elements(&[head, rest]))
         }
-        Op::Read => match qp.workarounds.split(request.target.addr(), sge.length) {
-            Some(first) => {
-                let before = Request {
-                    wr_id: FIRST_PART,
-                    flags: request.flags & !u64::from(ffi::IBV_SEND_SIGNALED),
-                    ..request
-                };
-                let [head, rest] = halves(sge, first);
-                request.target = request.target.at(u64::from(first));
-                sink.put_checked(request, Data::Behind(&(before, head), rest))
-            }
-            None => sink.put_checked(request, Data::Elements(list)),
-        },
         _ => sink.put_checked(request, Data::Elements(list)),
     }
+}
+
+/// A read, in two parts where a fault asks for it: the second one lies in the last element.
+fn read_around<'q>(
+    sink: &mut impl Sink<'q>,
+    mut request: Request,
+    list: &[ffi::ibv_sge],
+) -> Result<()> {
+    let signaled = request.flags & u64::from(ffi::IBV_SEND_SIGNALED) != 0;
+    let len = list.iter().map(|sge| u64::from(sge.length)).sum();
+    let split = sink.qp().workarounds;
+    let (Some(at), [.., last]) = (split.split(request.target.addr(), len, signaled), list) else {
+        return sink.put_checked(request, Data::Elements(list));
+    };
+    let second = (len - at).min(last.length.into());
+    let before = Request {
+        wr_id: FIRST_PART,
+        flags: request.flags & !u64::from(ffi::IBV_SEND_SIGNALED),
+        ..request
+    };
+    let [head, rest] = halves(last, last.length - second as u32);
+    let mut first = [*last; MAX_SGE];
+    let first = &mut first[..list.len()];
+    first.copy_from_slice(list);
+    first[list.len() - 1] = head;
+    let first = &first[..list.len() - usize::from(head.length == 0)];
+    // Reads are answered in order: the first part has waited for what the fence is for.
+    request.flags &= !u64::from(ffi::IBV_SEND_FENCE);
+    request.target = request.target.at(len - second);
+    sink.put_checked(request, Data::Behind(&before, first, rest))
 }
 
 /// An element as two, the first of which has `first` bytes.
@@ -514,7 +546,10 @@ fn flush_checked<'q>(
 ) -> Result<()> {
     let qp = sink.qp();
     let possible = qp.flushes(range);
-    if possible.natively(kind) {
+    let reads = qp.workarounds.contains(Workarounds::FLUSH_BY_READING)
+        && kind == FlushKind::Visibility
+        && range.flushes().contains(FlushPlan::READABLE);
+    if possible.natively(kind) && !(reads && possible.by_reading(kind)) {
         sink.put_checked(Request::flush(range, kind, post), Data::Elements(&[]))
     } else if possible.by_reading(kind) {
         let mut read = Request::plain(Op::Read, range.target, post);
@@ -560,13 +595,9 @@ fn atomic_write_checked<'q>(
         ));
     }
     check_word(dst, "dst")?;
+    if !qp.workarounds.contains(Workarounds::INLINE_WORDS) {
+        post = post.fenced();
+    }
     let near = Near::Bytes(&value);
-    operation(
-        sink,
-        Op::Write,
-        near,
-        Some(dst),
-        Args::default(),
-        post.fenced(),
-    )
+    operation(sink, Op::Write, near, Some(dst), Args::default(), post)
 }

@@ -138,6 +138,10 @@ impl Capabilities {
         let mut all = Workarounds::empty();
         all.set(Workarounds::INLINE_SHORT, self.is_soft_iwarp());
         all.set(Workarounds::SPLIT_SHORT_READS, self.transport.is_iwarp());
+        let rxe = Workarounds::SPLIT_LONG_READS
+            | Workarounds::FLUSH_BY_READING
+            | Workarounds::INLINE_WORDS;
+        all.set(rxe, self.is_soft_roce());
         all
     }
 

@@ -147,6 +147,7 @@ impl Srq {
                     channel,
                     false,
                     cfg.comp_vector,
+                    false,
                 )?)
             }
         };

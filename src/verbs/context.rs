@@ -60,11 +60,6 @@ impl Context {
         Transport::from_raw(unsafe { (*(*self.as_ptr()).device).transport_type })
     }
 
-    /// InfiniBand and RoCE, or iWARP?
-    pub(crate) fn is_iwarp(&self) -> bool {
-        self.transport().is_iwarp()
-    }
-
     pub(crate) fn query_device(&self) -> Result<ffi::ibv_device_attr_ex> {
         let mut attr = MaybeUninit::<ffi::ibv_device_attr_ex>::zeroed();
         // SAFETY: the context is open, `attr` is a whole struct; all-zero bytes are a valid value

@@ -101,11 +101,13 @@ unsafe impl Send for RawCq {}
 unsafe impl Sync for RawCq {}
 
 impl RawCq {
+    /// `splits` says that reads of its queue pairs may be split.
     pub(crate) fn create(
         context: &Arc<Context>,
         entries: u32,
         channel: Arc<RawChannel>,
         comp_vector: u32,
+        splits: bool,
     ) -> Result<Self> {
         let (Ok(entries), Ok(comp_vector)) = (i32::try_from(entries), i32::try_from(comp_vector))
         else {
@@ -133,7 +135,7 @@ impl RawCq {
         };
         // SAFETY: the CQ is alive, and so is its context with the table of operations.
         match unsafe { (*(*raw.as_ptr()).context).ops.poll_cq } {
-            Some(_) if context.is_iwarp() => cq.poll_cq = poll_without_first_parts,
+            Some(_) if splits => cq.poll_cq = poll_without_first_parts,
             Some(poll_cq) => cq.poll_cq = poll_cq,
             None => {
                 return Err(Error::not_supported(

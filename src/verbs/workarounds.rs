@@ -5,6 +5,10 @@
 //! | siw, Linux 6.12 to 7.3 | a write or send of at most 32 bytes from one element that crosses a page can go out with wrong bytes (`siw_try_1seg()`) | it is posted inline |
 //! | siw, as above, at the other end | a read of at most 32 bytes whose source crosses a page is answered with wrong bytes | on iWARP, it is two reads that meet at the page's end |
 //!
+//! | rxe, Linux 6.12 and 7.3, where packets are lost or late | a read longer than the path MTU can complete with success and a buffer that is only partly filled; what is behind it then fails | where it is signalled, its last 8 bytes are a read of their own |
+//! | the same | a repeated native flush goes to another address, or is never answered | flushes to visibility are done by reading, unless native ones are asked for |
+//! | the same | a repeated native atomic write goes to another address; with a fence before it, it may never complete | eight bytes are written inline, without a fence: rxe answers strictly in order |
+//!
 //! `tests/device_page_crossing.rs` shows both faults on the kernel's driver, so that a corrected kernel is noticed.
 //! [`ConnCfg::device_workarounds`](crate::ConnCfg::device_workarounds) switches all of this off.
 
@@ -19,11 +23,26 @@ bitflags! {
         const INLINE_SHORT = 1;
         /// Short reads of what crosses a page are split there.
         const SPLIT_SHORT_READS = 2;
+        /// The end of a long read that is signalled is a read of its own.
+        const SPLIT_LONG_READS = 4;
+        /// Flushes to visibility are done by reading unless native ones are asked for.
+        const FLUSH_BY_READING = 8;
+        /// Atomic writes are inline writes without a fence.
+        const INLINE_WORDS = 16;
+        /// A read may be two.
+        const SPLIT_READS = Self::SPLIT_SHORT_READS.bits() | Self::SPLIT_LONG_READS.bits();
     }
 }
 
 /// The faults concern payloads of at most so many bytes.
 pub(crate) const SHORT: u32 = 32;
+
+/// The smallest path MTU, in bytes. The peer's decides how many packets answer a read, and no call
+/// tells it.
+const LEAST_MTU: u64 = 256;
+
+/// The bytes of a long read that are read by themselves.
+const LAST: u64 = 8;
 
 /// The smallest page that a kernel has; the boundaries of larger pages are among those of this size.
 const PAGE: u64 = 4096;
@@ -38,10 +57,15 @@ impl Workarounds {
     }
 
     /// Where a read of `len` bytes at the remote `addr` must be split: the length of the first part.
-    pub(crate) fn split(self, addr: u64, len: u32) -> Option<u32> {
-        match self.contains(Workarounds::SPLIT_SHORT_READS) {
-            true => page_end(addr, len),
-            false => None,
+    pub(crate) fn split(self, addr: u64, len: u64, signaled: bool) -> Option<u64> {
+        if self.contains(Workarounds::SPLIT_LONG_READS) && signaled && len > LEAST_MTU {
+            return Some(len - LAST);
+        }
+        match u32::try_from(len) {
+            Ok(len) if self.contains(Workarounds::SPLIT_SHORT_READS) => {
+                page_end(addr, len).map(u64::from)
+            }
+            _ => None,
         }
     }
 }

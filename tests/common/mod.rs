@@ -163,6 +163,11 @@ pub fn region(peer: &Peer, len: usize, usage: Usage, byte: impl Fn(usize) -> u8)
     peer.register(memory, usage).expect("register")
 }
 
+/// Is it the kernel's rxe, by the number that it makes up for its vendor?
+pub fn is_soft_roce(peer: &Peer) -> bool {
+    peer.capabilities().vendor_id == 0xff_ffff
+}
+
 /// All of the usages that a remote side can have.
 pub fn remote_usage() -> Usage {
     Usage::READ_SRC | Usage::WRITE_DST | Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT

@@ -8,6 +8,10 @@ fn a_region_is_flushed_as_its_owner_registered_it() {
         plan(Usage::FLUSH_VISIBILITY, None),
         FlushPlan::of_kind(FlushKind::Visibility)
     );
+    // Of librpma's regions only those that can be read for sure are said to be readable.
+    let flushable = Usage::FLUSH_VISIBILITY | Usage::READ_SRC;
+    assert!(plan(flushable, None).contains(FlushPlan::READABLE));
+    assert!(!plan(Usage::FLUSH_VISIBILITY, None).contains(FlushPlan::READABLE));
     let all = FlushPlan::all();
     assert_eq!(all.of_range(0, true), FlushPlan::empty());
     assert_eq!(all.of_range(FlushPlan::MAX_RANGE, false), all);

@@ -12,6 +12,23 @@ fn short_ranges_end_at_a_page() {
 }
 
 #[test]
+fn each_fault_has_its_reads() {
+    let (siw, rxe) = (
+        Workarounds::SPLIT_SHORT_READS,
+        Workarounds::SPLIT_LONG_READS,
+    );
+    assert_eq!(siw.split(4090, 24, false), Some(6));
+    assert_eq!(siw.split(4090, 33, true), None);
+    assert_eq!(siw.split(0, 1 << 40, true), None);
+    assert_eq!(rxe.split(4090, 256, true), None);
+    assert_eq!(rxe.split(0, 257, true), Some(249));
+    assert_eq!(rxe.split(0, 1 << 40, true), Some((1 << 40) - 8));
+    // Nobody hears of its success.
+    assert_eq!(rxe.split(0, 257, false), None);
+    assert_eq!(Workarounds::empty().split(4090, 1 << 40, true), None);
+}
+
+#[test]
 fn the_second_part_fails_as_the_first_one_did() {
     let failed = Failed::default();
     let wc = |wr_id, status, opcode| ffi::ibv_wc {
