@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::*;
 use rdma_sys as ffi;
 use rpma::{
-    Completion, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, Memory, Signal,
-    Srq, SrqCfg, Usage, Wait,
+    Completion, ConnCfg, ConnRequest, Connection, Endpoint, EndpointCfg, Error, FlushKind, Memory,
+    PeerCfg, Signal, Srq, SrqCfg, Usage, Wait,
 };
 
 /// What the queue pair itself says.
@@ -106,6 +106,28 @@ fn a_side_that_answers_no_reads_is_known() {
     let Pair { client, server } = pair_of(&peer, &none, &peer, &ConnCfg::new().initiator_depth(3));
     assert!(client.initiator_depth().is_some_and(|depth| depth > 0));
     assert_eq!(server.initiator_depth(), Some(0));
+
+    // What would never complete is refused before it is posted; all else works.
+    let log = region(&peer, 64, remote_usage() | local_usage(), |_| 0);
+    let (near, far) = (log.slice(..8).unwrap(), remote(&log).slice(8..16).unwrap());
+    let refused = |result: Result<(), Error>| {
+        assert!(
+            matches!(&result, Err(Error::NotSupported { capability }) if capability.contains("responder_resources")),
+            "{result:?}"
+        );
+    };
+    refused(server.read(&near, &far, Signal::Always(1)));
+    refused(server.flush(&far, FlushKind::Visibility, Signal::Always(2)));
+    let mut batch = server.batch();
+    refused(batch.read(&near, &far, Signal::Always(3)));
+    refused(batch.flush(&far, FlushKind::Visibility, Signal::Always(4)));
+    batch.write(&near, &far, Signal::Always(5)).unwrap();
+    batch.submit().unwrap();
+    success(server.cq(), 5);
+    server.apply_peer_cfg(&PeerCfg::new().with_direct_write_to_pmem(true));
+    refused(server.flush(&far, FlushKind::Visibility, Signal::Always(6)));
+    client.read(&near, &far, Signal::Always(7)).unwrap();
+    success(client.cq(), 7);
 }
 
 #[test]

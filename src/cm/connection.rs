@@ -231,7 +231,9 @@ impl Connection {
             0 => depth,
             most => depth.min(most.min(255) as u8),
         };
-        let _ = self.initiator_depth.set(depth);
+        if self.initiator_depth.set(depth).is_ok() && depth == 0 {
+            self.parts.qp.refuse_reads();
+        }
     }
 
     /// Sets what the connection manager leaves at its worst value; on a queue pair that is

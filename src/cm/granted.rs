@@ -31,7 +31,7 @@ impl Connection {
 
     /// How many reads, atomics and flushes this side can have in flight, as both sides agreed;
     /// `None` until the active side has seen the connection established, and on iWARP, whose
-    /// connection manager does not tell. With 0 none of them ever completes.
+    /// connection manager does not tell. With 0 they are refused, since none would ever complete.
     pub fn initiator_depth(&self) -> Option<u8> {
         self.initiator_depth.get().copied()
     }

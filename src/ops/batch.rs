@@ -1,6 +1,6 @@
 //! Several operations, one doorbell.
 
-use std::ptr::NonNull;
+use std::{ptr::NonNull, sync::atomic::Ordering};
 
 use rdma_sys as ffi;
 
@@ -172,7 +172,7 @@ impl<'c> Sink<'c> for Cursor<'c> {
 
     #[inline(always)]
     fn read_key(&self) -> u32 {
-        self.key() | self.qp.read_key
+        self.key() | self.qp.read_key.load(Ordering::Relaxed)
     }
 
     #[inline(always)]

@@ -1,5 +1,7 @@
 //! The full check of an operation: what the quick one could not decide, and all that is no plain transfer.
 
+use std::sync::atomic::Ordering;
+
 use rdma_sys as ffi;
 
 use super::{
@@ -109,6 +111,7 @@ impl Qp {
     ) -> Result<Request> {
         let row = op.row();
         self.check_needs(row.needs)?;
+        self.check_answered(op)?;
         let len = match near {
             Near::Slices(list) => {
                 let (usage, argument) = (row.near.usage, row.near.argument);
@@ -164,6 +167,20 @@ impl Qp {
             | Needs::Atomics
             | Needs::Invalidation
             | Needs::Extended => Ok(()),
+        }
+    }
+
+    /// Refuses what takes an answer of the peer's where none is to be had.
+    pub(super) fn check_answered(&self, op: Op) -> Result<()> {
+        let asks = matches!(
+            op,
+            Op::Read | Op::CompareSwap | Op::FetchAdd | Op::Flush | Op::AtomicWrite
+        );
+        match asks && self.unanswered.load(Ordering::Relaxed) {
+            true => Err(Error::not_supported(
+                "reads, atomics and flushes: the peer answers none (its responder_resources is 0, or initiator_depth here)",
+            )),
+            false => Ok(()),
         }
     }
 

@@ -85,7 +85,9 @@ pub(crate) struct Qp {
     /// For the quick check.
     key: u32,
     /// The same for reads.
-    read_key: u32,
+    read_key: AtomicU32,
+    /// The peer answers no reads, or this side may have none in flight: they would never complete.
+    unanswered: AtomicBool,
     max_inline: u32,
     max_message: u64,
     max_send_sge: u32,
@@ -148,10 +150,13 @@ impl Qp {
             raw,
             tag,
             key,
-            read_key: match parts.workarounds.intersects(Workarounds::SPLIT_READS) {
-                true => key | quick::NOTHING,
-                false => key,
-            },
+            read_key: AtomicU32::new(
+                match parts.workarounds.intersects(Workarounds::SPLIT_READS) {
+                    true => key | quick::NOTHING,
+                    false => key,
+                },
+            ),
+            unanswered: AtomicBool::new(false),
             max_inline: parts.cap.max_inline_data,
             max_message,
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
@@ -238,9 +243,16 @@ impl Qp {
         self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
         self.atomic_write_mask
             .store(quick::atomic_write_mask(plan), Ordering::Relaxed);
-        if self.quick_flushes {
+        if self.quick_flushes && !self.unanswered.load(Ordering::Relaxed) {
             self.quick_plan.store(plan.bits().into(), Ordering::Relaxed);
         }
+    }
+
+    /// From now on refuses reads, atomics and flushes, of which none would be answered.
+    pub(crate) fn refuse_reads(&self) {
+        self.unanswered.store(true, Ordering::Relaxed);
+        (self.read_key).store(self.key | quick::NOTHING, Ordering::Relaxed);
+        self.quick_plan.store(0, Ordering::Relaxed);
     }
 
     /// The flushes that are possible now, as far as this side is concerned.

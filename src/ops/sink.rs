@@ -91,7 +91,7 @@ impl<'q> Sink<'q> for Now<'q> {
 
     #[inline(always)]
     fn read_key(&self) -> u32 {
-        self.0.read_key
+        self.0.read_key.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
@@ -545,6 +545,7 @@ fn flush_checked<'q>(
     post: Post,
 ) -> Result<()> {
     let qp = sink.qp();
+    qp.check_answered(Op::Flush)?;
     let possible = qp.flushes(range);
     let reads = qp.workarounds.contains(Workarounds::FLUSH_BY_READING)
         && kind == FlushKind::Visibility

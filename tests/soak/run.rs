@@ -167,6 +167,7 @@ impl<'a> Soak<'a> {
                 problems.push(format!("LEAK: {name} {n} when the server had ended"));
             }
         }
+        problems.extend(verdict::hung(&self.board, &self.args.dev, self.stalled));
         problems.extend(verdict::never_happened(
             &self.board,
             self.args.minutes,

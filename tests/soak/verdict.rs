@@ -63,6 +63,14 @@ pub fn never_happened(board: &Board, minutes: f64, stalled: Duration) -> Option<
     (!must.is_empty()).then(|| format!("never seen: {must:?}"))
 }
 
+/// On Soft-RoCE everything ends, with an error where the link was cut: what its driver hangs on is not
+/// asked of it. (Soft-iWARP's queue pairs complete nothing once they have failed.)
+pub fn hung(board: &Board, device: &str, stalled: Duration) -> Option<String> {
+    let waits = board.get(Count::NothingCame);
+    let hung = device == "rxe" && waits > 0 && stalled <= Duration::from_secs(20);
+    hung.then(|| format!("HUNG: {waits} waits for a completion that never came"))
+}
+
 /// A byte of a committed record changes.
 pub fn plant_corruption(folder: &Path, slots: u64) -> Outcome {
     for slot in 0..slots {
