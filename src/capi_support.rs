@@ -235,6 +235,11 @@ impl RawContext {
     }
 }
 
+/// Does this crate register memory for on-demand paging on the device, to be read and written?
+pub fn uses_odp(caps: &Capabilities) -> bool {
+    caps.trusts_odp() && caps.odp.read && caps.odp.write
+}
+
 /// What a device can do that others have opened, by its first port.
 ///
 /// # Safety

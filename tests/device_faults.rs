@@ -9,7 +9,7 @@ use rpma::{
     Call, CmEventKind, ConnCfg, Error, FlushKind, FlushMethod, Memory, Peer, Signal, Usage,
     WcStatus,
 };
-use standin_control::{Exclusive, Standin};
+use standin_control::{Exclusive, Knob, Standin};
 
 /// The stand-in for this test alone; skips on real libraries.
 macro_rules! standin {
@@ -256,15 +256,41 @@ fn a_cut_link_ends_what_is_in_flight() {
     let Pair { client, server } = pair(&peer, &ConnCfg::new());
     let source = region(&peer, 64, Usage::WRITE_SRC, |_| 1);
     let log = region(&peer, 64, remote_usage(), |_| 0);
-    standin.set(standin_control::Knob::Cut, 1);
+    standin.set(Knob::Cut, 1);
     let post = Signal::OnError(5);
     client
         .write(&source.slice(..).unwrap(), &remote(&log).whole(), post)
         .unwrap();
     let wc = completion(client.cq());
     assert!(!wc.is_success() && wc.wr_id() == 5, "{wc:?}");
-    standin.set(standin_control::Knob::Cut, 0);
+    standin.set(Knob::Cut, 0);
     drop((client, server));
     drop(pair(&peer, &ConnCfg::new()));
+    clean(&standin);
+}
+
+#[test]
+fn memory_that_cannot_be_pinned_is_fetched_on_demand_but_for_soft_roce() {
+    let standin = standin!();
+    let peer = device!();
+    if iwarp(&peer) {
+        skip!("soft-iWARP has no on-demand paging");
+    }
+    standin.set(Knob::OnDemandPaging, 1);
+    // What a peer knows of its device, it knows from when it was made.
+    let peer = Peer::local(addr().as_str()).unwrap();
+    let register = || peer.register(Memory::anonymous(4096).unwrap(), remote_usage());
+    assert!(!register().unwrap().is_on_demand());
+    for errno in [libc::EOPNOTSUPP, libc::EFAULT] {
+        standin.set(Knob::PinnedErrno, errno.into());
+        if is_soft_roce(&peer) {
+            let refused = register().unwrap_err();
+            assert!(refused.to_string().contains("Soft-RoCE"), "{refused}");
+            assert!(matches!(refused, Error::NotSupported { .. }), "{refused:?}");
+        } else {
+            assert!(register().unwrap().is_on_demand());
+        }
+    }
+    standin.reset();
     clean(&standin);
 }

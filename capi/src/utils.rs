@@ -7,7 +7,7 @@ use std::{
 };
 
 use rdma_sys as ffi;
-use rpma::capi_support::{RawContext, capabilities};
+use rpma::capi_support::{RawContext, capabilities, uses_odp};
 
 use crate::{INVAL, Out, c_api, given, log, text};
 
@@ -48,8 +48,8 @@ c_api! {
     ) {
         let (context, place) = (given(ibv_ctx)?, given(is_odp_capable)?);
         // SAFETY: the contract of C.
-        let odp = unsafe { capabilities(context) }?.odp;
-        place.write(c_int::from(odp.supported && odp.write && odp.read));
+        let caps = unsafe { capabilities(context) }?;
+        place.write(c_int::from(uses_odp(&caps)));
         Ok(())
     }
 }

@@ -9,7 +9,10 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{Descriptor, FlushMethods, Memory, OwnedSlice, Usage, held::Held, quick, range};
+use super::{
+    Descriptor, FlushMethods, Memory, OwnedSlice, Usage, held::Held, quick, range,
+    usage::is_on_demand,
+};
 use crate::{
     error::{Error, Result},
     verbs::Mr,
@@ -41,20 +44,21 @@ struct Inner {
     held: Held<Mr>,
     rkey: u32,
     methods: FlushMethods,
+    on_demand: bool,
 }
 
 impl LocalRegion {
-    /// `mr` is the registration of all of `memory`; `pd_tag` is the number of the protection domain that it was made in, never 0;
-    /// `methods` are the native flushes that the device has granted.
+    /// `mr` is the registration of all of `memory`; `pd_tag` is the number of the protection domain
+    /// that it was made in, never 0; `access` are the rights that the device has granted.
     pub(crate) fn new(
         mr: Mr,
         memory: Memory,
         usage: Usage,
         pd_tag: u32,
-        methods: FlushMethods,
+        access: u32,
     ) -> LocalRegion {
         let at = (memory.as_ptr().addr() as u64, memory.len() as u64);
-        LocalRegion::at(at, mr, memory, usage, pd_tag, methods)
+        LocalRegion::at(at, mr, memory, usage, pd_tag, access)
     }
 
     /// As [`new`](Self::new), where the device knows the bytes by another address: that, and how many there are. If only the device can
@@ -65,14 +69,15 @@ impl LocalRegion {
         memory: Memory,
         usage: Usage,
         pd_tag: u32,
-        methods: FlushMethods,
+        access: u32,
     ) -> LocalRegion {
         LocalRegion {
             whole: LocalSlice::whole(addr, len, mr.lkey(), pd_tag, usage),
             inner: Arc::new(Inner {
                 rkey: mr.rkey(),
                 held: Held::new(mr, memory),
-                methods,
+                methods: FlushMethods::from_access(access),
+                on_demand: is_on_demand(access),
             }),
         }
     }
@@ -123,6 +128,14 @@ impl LocalRegion {
     #[inline]
     pub fn methods(&self) -> FlushMethods {
         self.inner.methods
+    }
+
+    /// Are the pages fetched when the device needs them, not pinned? Then the device may have to ask
+    /// the peer to send again later, as often as the peer's
+    /// [`rnr_retry_count`](crate::ConnCfg::rnr_retry_count) allows: do not set it to 0.
+    #[inline]
+    pub fn is_on_demand(&self) -> bool {
+        self.inner.on_demand
     }
 
     /// The bytes to send to a peer, of which it makes a [`RemoteRegion`](crate::RemoteRegion).

@@ -187,6 +187,11 @@ impl Usage {
     }
 }
 
+/// Do the access rights `access` let the device fetch pages when it needs them?
+pub(crate) fn is_on_demand(access: u32) -> bool {
+    access & access::ON_DEMAND != 0
+}
+
 impl FlushMethods {
     /// The methods that a region accepts which was registered with the access rights `rights`.
     pub(crate) fn from_access(rights: u32) -> FlushMethods {

@@ -181,7 +181,7 @@ impl Peer {
         match self.register_ladder(usage, |access| {
             Mr::of_memory(&self.inner.pd, &memory, access)
         }) {
-            Ok((mr, methods)) => Ok(LocalRegion::new(mr, memory, usage, self.inner.tag, methods)),
+            Ok((mr, access)) => Ok(LocalRegion::new(mr, memory, usage, self.inner.tag, access)),
             Err(err) => Err((memory, err)),
         }
     }
@@ -208,7 +208,7 @@ impl Peer {
             return Err(Error::not_supported("dma-buf registration on soft-iWARP"));
         }
         let pd = &self.inner.pd;
-        let (mr, methods) = self
+        let (mr, access) = self
             .register_ladder(usage, |access| {
                 Mr::register_dmabuf(pd, offset, len, iova, fd, access)
             })
@@ -224,16 +224,16 @@ impl Peer {
             Memory::nothing(),
             usage,
             self.inner.tag,
-            methods,
+            access,
         ))
     }
 
-    /// Tries the rights that `usage` needs, then fewer, as the device answers.
+    /// Tries the rights that `usage` needs, then fewer, as the device answers; gives those that it granted.
     fn register_ladder(
         &self,
         usage: Usage,
         register: impl Fn(u32) -> Result<Mr>,
-    ) -> Result<(Mr, FlushMethods)> {
+    ) -> Result<(Mr, u32)> {
         let caps = &self.inner.capabilities;
         let mut env = AccessEnv {
             iwarp: caps.transport.is_iwarp(),
@@ -245,7 +245,12 @@ impl Peer {
             let access = usage.access(env);
             let methods = FlushMethods::from_access(access);
             let err = match register(access) {
-                Ok(mr) => return Ok((mr, methods)),
+                Ok(mr) => {
+                    if env.on_demand {
+                        log::warn!(target: "rpma", "memory that cannot be pinned is registered for on-demand paging");
+                    }
+                    return Ok((mr, access));
+                }
                 Err(err) => err,
             };
             let persistent = methods.contains(FlushMethods::NATIVE_PERSISTENT);
@@ -256,6 +261,11 @@ impl Peer {
                 Some(libc::EOPNOTSUPP | libc::EFAULT) if caps.trusts_odp() && !env.on_demand => {
                     env.on_demand = true;
                     env.native_persistent = caps.native_flush_persistent;
+                }
+                Some(libc::EOPNOTSUPP | libc::EFAULT) if caps.odp.supported && !env.on_demand => {
+                    return Err(Error::not_supported(
+                        "memory that cannot be pinned, on Soft-RoCE: its driver misplaces data in memory that is registered for on-demand paging",
+                    ));
                 }
                 _ => return Err(err),
             }
