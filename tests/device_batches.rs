@@ -4,8 +4,7 @@ mod common;
 
 use common::*;
 use rpma::{
-    ConnCfg, Connection, Error, FlushKind, FlushMethod, LocalRegion, Peer, RemoteRegion, Signal,
-    Usage, WcStatus,
+    ConnCfg, Connection, Error, FlushKind, LocalRegion, Peer, RemoteRegion, Signal, Usage, WcStatus,
 };
 
 const LEN: usize = 64 * 1024;
@@ -253,7 +252,7 @@ fn an_extended_batch_that_does_not_fit_is_not_posted_at_all() {
     if !peer.capabilities().native_flush_visibility {
         skip!("this device has no native flush");
     }
-    let cfg = ConnCfg::new().flush_method(FlushMethod::Native);
+    let cfg = ConnCfg::new().device_workarounds(false);
     let rig = rig(&peer, &cfg.sq_size(4));
     let depth = u64::from(rig.client.sq_size());
     let mut batch = rig.client.batch();
@@ -275,7 +274,7 @@ fn an_extended_batch_that_does_not_fit_is_not_posted_at_all() {
         .unwrap();
     let refused = batch.submit().unwrap_err();
     assert!(
-        matches!(refused, Error::QueueFull { accepted: 0, .. }),
+        matches!(refused, Error::AboveLimit { limit, .. } if limit == depth),
         "{refused:?}"
     );
     assert_eq!(batch.len() as u64, 3 * depth + 1);
@@ -292,6 +291,53 @@ fn an_extended_batch_that_does_not_fit_is_not_posted_at_all() {
         .unwrap();
     batch.submit().unwrap();
     success(rig.client.cq(), 1);
+}
+
+#[test]
+fn a_batch_that_would_fill_the_queue_for_ever_is_refused() {
+    let peer = device!();
+    for size in [1, 4, 100] {
+        let cfg = ConnCfg::new()
+            .sq_size(size)
+            .device_workarounds(iwarp(&peer));
+        let rig = rig(&peer, &cfg);
+        // On iWARP each operation may take two places.
+        let depth = u64::from(rig.client.sq_size()) * if iwarp(&peer) { 2 } else { 1 };
+        let far = |n: u64| rig.remote.slice(n..n + 1).unwrap();
+        let mut batch = rig.client.batch();
+        // Twice: the second time the memory has its size already.
+        for _ in 0..2 {
+            for n in 0..depth {
+                batch
+                    .write_inline(&[1], &far(n), Signal::OnError(n))
+                    .unwrap();
+            }
+            batch
+                .write_inline(&[1], &far(depth), Signal::Always(depth))
+                .unwrap();
+            let refused = batch.submit().unwrap_err();
+            let Error::AboveLimit { value, .. } = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((value, batch.len() as u64), (depth + 1, depth + 1));
+            assert!(nothing(rig.client.cq()));
+            batch.clear();
+        }
+        assert!(contents(&rig.log).iter().all(|&byte| byte == 0xEE));
+        // As many as there are places, of which the last tells that all are done.
+        for n in 0..depth - 1 {
+            batch
+                .write_inline(&[1], &far(n), Signal::OnError(n))
+                .unwrap();
+        }
+        batch
+            .write_inline(&[1], &far(depth - 1), Signal::Always(9))
+            .unwrap();
+        batch.submit().unwrap();
+        success(rig.client.cq(), 9);
+        let bytes = contents(&rig.log);
+        assert!(bytes[..depth as usize].iter().all(|&byte| byte == 1));
+    }
 }
 
 #[test]

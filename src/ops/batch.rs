@@ -98,6 +98,8 @@ impl<'c> Batch<'c> {
     /// # Errors
     /// [`Error::QueueFull`](crate::Error::QueueFull) or [`Error::PartlyPosted`](crate::Error::PartlyPosted) with the number that the device accepted: those will complete. The others
     /// stay in the batch, in order, and may be submitted again.
+    /// [`Error::AboveLimit`](crate::Error::AboveLimit) for more operations than the send queue has places where it would stay full for ever:
+    /// none of those that fill it is signalled, or some are native flushes or atomic writes, of which one doorbell takes all or nothing.
     #[inline(always)]
     pub fn submit(&mut self) -> Result<()> {
         let (qp, next) = (self.at.qp, self.at.next);

@@ -11,7 +11,7 @@ use super::{
     sink::Data,
 };
 use crate::{
-    Call, Result,
+    Call, Error, Result,
     mr::{FlushPlan, quick},
     verbs::{Op, Request, op, start, start_with_elements},
 };
@@ -34,6 +34,9 @@ pub(crate) struct BatchMemory {
     mixed: bool,
     /// The queue pair's key for the quick check.
     key: u32,
+    /// The length of its send queue. The place behind so many fails the quick check too, so that a batch
+    /// that is longer is known.
+    depth: usize,
     /// The memory of the places and the mark: the vector itself stays empty.
     places: Vec<Entry>,
     /// The elements of the operations that have more than one.
@@ -70,6 +73,7 @@ impl BatchMemory {
             first: std::ptr::null_mut(),
             mixed: false,
             key,
+            depth,
             places: Vec::with_capacity(capacity + 1),
             sges: Vec::new(),
             inline: Vec::with_capacity(capacity * 8),
@@ -137,9 +141,11 @@ impl BatchMemory {
                 addr_of_mut!((*entry).data).write(Where::Here);
                 addr_of_mut!((*entry).part).write(false);
             }
-            let mark = self.first.add(capacity);
-            addr_of_mut!((*mark).key).write(quick::NOTHING);
-            addr_of_mut!((*mark).flushes).write(FlushPlan::empty());
+            for mark in [capacity, self.depth.min(capacity)] {
+                let mark = self.first.add(mark);
+                addr_of_mut!((*mark).key).write(quick::NOTHING);
+                addr_of_mut!((*mark).flushes).write(FlushPlan::empty());
+            }
         }
     }
 
@@ -147,6 +153,11 @@ impl BatchMemory {
     fn reserve(&mut self, next: *mut Entry, more: usize) -> *mut Entry {
         let len = self.places_before(next);
         let capacity = self.places.capacity() - 1;
+        if len + more > self.depth {
+            // The full way of a submission looks whether it can ever be posted.
+            self.mixed = true;
+            self.list = BEHIND;
+        }
         if len + more <= capacity {
             return next;
         }
@@ -313,6 +324,12 @@ impl BatchMemory {
         if len == 0 {
             return (Ok(()), self.clear());
         }
+        if len > self.depth {
+            // SAFETY: from `first` on there are `len` operations.
+            if let Err(err) = unsafe { check_room(self.first, len, self.depth) } {
+                return (Err(err), next);
+            }
+        }
         // SAFETY: from `first` on there are `len` operations, and the memory has all that they point at.
         match unsafe { self.submit_all(qp, next, len) } {
             Ok(()) => (Ok(()), self.clear()),
@@ -445,6 +462,33 @@ impl BatchMemory {
         self.sges.drain(..sges);
         self.inline.drain(..inline);
     }
+}
+
+/// Refuses `len` operations, more than the `depth` of the queue, that can never all be posted: of a full
+/// queue without a signalled operation nobody would hear that it has room, and native operations take
+/// all of their doorbell or nothing.
+///
+/// # Safety
+/// There must be so many from `first` on.
+unsafe fn check_room(first: *mut Entry, len: usize, depth: usize) -> Result<()> {
+    // SAFETY: the caller's places.
+    let (native, signaled) = unsafe {
+        (
+            (0..len).any(|n| is_extended(first.add(n))),
+            (0..depth).any(|n| (*wr(first.add(n))).send_flags & ffi::IBV_SEND_SIGNALED != 0),
+        )
+    };
+    let limited_by = match (native, signaled) {
+        (true, _) => "one doorbell with native operations (ConnCfg::sq_size)",
+        (_, false) => "a send queue without a signalled operation in it (ConnCfg::sq_size)",
+        (false, true) => return Ok(()),
+    };
+    Err(Error::AboveLimit {
+        argument: "operations of the batch",
+        value: len as u64,
+        limit: depth as u64,
+        limited_by,
+    })
 }
 
 const NO_ELEMENT: ffi::ibv_sge = ffi::ibv_sge {
