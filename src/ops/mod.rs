@@ -1,18 +1,21 @@
 //! The operations of a connection: their table, their check, and their ways to the device.
 //!
 //! # Safety
-//! Everything that is posted was checked against the queue pair here ([`check`] or the quick check of [`sink`]), and [`Qp`] is made of
+//! Everything that is posted was checked against the queue pair here ([`check`] or the quick check of [`quick`]), and [`Qp`] is made of
 //! a queue pair that was created with the operations that its features name. The memory of a batch ([`memory`], [`entry`]) is followed
 //! only while the batch that owns it is borrowed.
 #![allow(unsafe_code)]
 
+mod around;
 mod batch;
+mod chain;
 mod check;
 mod entry;
 mod facade;
 mod memory;
 mod outcome;
 mod post;
+mod quick;
 mod receive;
 mod sges;
 mod sink;
@@ -29,18 +32,16 @@ pub(crate) use facade::{for_each_operation, operation_methods, operation_trait};
 use memory::BatchMemory;
 pub use outcome::Attempt;
 pub use post::{Post, Signal};
+pub(crate) use quick::{QuickFar, QuickNear, quick_flush, quick_send, quick_transfer, quick_word};
 pub(crate) use receive::ReceiveQueue;
 pub use receive::RecvBatch;
 pub(crate) use sges::MAX_SGE;
-pub(crate) use sink::{
-    Now, QuickFar, QuickNear, atomic_write, flush, operation, quick_flush, quick_send,
-    quick_transfer, quick_word, send, transfer,
-};
+pub(crate) use sink::{Now, atomic_write, flush, operation, send, transfer};
 use spare::{free_spare, give_spare, take_spare};
 
 use crate::{
     FlushKind, FlushMethod,
-    mr::{FlushPlan, RemoteSlice, quick},
+    mr::{FlushPlan, RemoteSlice, quick as keys},
     verbs::{RawQp, Workarounds},
 };
 
@@ -145,14 +146,14 @@ impl Qp {
         let visibly = plan & FlushPlan::of_kind(FlushKind::Visibility);
         // Where there are faults to go around, and on iWARP, every operation takes the full check.
         let careful = parts.iwarp;
-        let key = quick::queue_pair(parts.pd_tag, if careful { 0 } else { max_message });
+        let key = keys::queue_pair(parts.pd_tag, if careful { 0 } else { max_message });
         Qp {
             raw,
             tag,
             key,
             read_key: AtomicU32::new(
                 match parts.workarounds.intersects(Workarounds::SPLIT_READS) {
-                    true => key | quick::NOTHING,
+                    true => key | keys::NOTHING,
                     false => key,
                 },
             ),
@@ -162,7 +163,7 @@ impl Qp {
             max_send_sge: parts.cap.max_send_sge.min(MAX_SGE as u32),
             features,
             quick_atomic_write: features.atomic_write && !plan.reads(),
-            atomic_write_mask: AtomicU32::new(quick::atomic_write_mask(visibly)),
+            atomic_write_mask: AtomicU32::new(keys::atomic_write_mask(visibly)),
             quick_inline_word: !features.atomic_write
                 && !parts.workarounds.contains(Workarounds::INLINE_WORDS)
                 && parts.cap.max_inline_data >= 8,
@@ -242,7 +243,7 @@ impl Qp {
         self.declared.store(yes, Ordering::Relaxed);
         self.flush_plan.store(plan.bits().into(), Ordering::Relaxed);
         self.atomic_write_mask
-            .store(quick::atomic_write_mask(plan), Ordering::Relaxed);
+            .store(keys::atomic_write_mask(plan), Ordering::Relaxed);
         if self.quick_flushes && !self.unanswered.load(Ordering::Relaxed) {
             self.quick_plan.store(plan.bits().into(), Ordering::Relaxed);
         }
@@ -251,7 +252,7 @@ impl Qp {
     /// From now on refuses reads, atomics and flushes, of which none would be answered.
     pub(crate) fn refuse_reads(&self) {
         self.unanswered.store(true, Ordering::Relaxed);
-        (self.read_key).store(self.key | quick::NOTHING, Ordering::Relaxed);
+        (self.read_key).store(self.key | keys::NOTHING, Ordering::Relaxed);
         self.quick_plan.store(0, Ordering::Relaxed);
     }
 

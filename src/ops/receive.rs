@@ -8,8 +8,8 @@ use super::{
     MAX_SGE, Qp,
     check::too_long,
     outcome::{Attempt, accepted, attempted, post_failed, taken},
+    quick::QuickNear,
     sges::Sges,
-    sink::QuickNear,
     spare::{free_spare, give_spare, take_spare},
 };
 use crate::{

@@ -1,19 +1,21 @@
 //! The way of an operation: the quick check, else the full one, then to the device at once or into a batch.
 
-use std::{borrow::Borrow, mem::MaybeUninit, ptr::addr_of_mut, sync::atomic::Ordering};
+use std::{mem::MaybeUninit, ptr::addr_of_mut, sync::atomic::Ordering};
 
 use rdma_sys as ffi;
 
 use super::{
     Qp,
+    around::around,
     check::{Args, Near, check_word},
     outcome::{Attempt, attempted},
-    sges::{MAX_SGE, Sges},
+    quick::{quick_flush, quick_send, quick_transfer, quick_word},
+    sges::Sges,
 };
 use crate::{
-    Call, Error, FlushKind, LocalSlice, Post, RemoteSlice, Result, Usage,
-    mr::{FlushPlan, quick},
-    verbs::{FIRST_PART, Op, Request, SHORT, Workarounds, start},
+    Call, Error, FlushKind, LocalSlice, Post, RemoteSlice, Result,
+    mr::FlushPlan,
+    verbs::{Op, Request, Workarounds, start},
 };
 
 /// Where checked operations go.
@@ -196,189 +198,12 @@ impl Qp {
 
 /// The element for inline data: a plain address, of which the provider takes a copy before the post returns.
 #[inline]
-fn inline_element(data: &[u8]) -> ffi::ibv_sge {
+pub(super) fn inline_element(data: &[u8]) -> ffi::ibv_sge {
     ffi::ibv_sge {
         addr: data.as_ptr() as u64,
         length: data.len() as u32,
         lkey: 0,
     }
-}
-
-/// The local side of a quick operation: a slice, or a piece of a region.
-pub(crate) trait QuickNear {
-    /// Is an operation between it and the remote side with the key `far` surely right, for a queue with the key `queue`?
-    fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool;
-    /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of what is right is laid out worse.
-    #[inline(always)]
-    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
-        (!self.fits(queue, far, usages)).into()
-    }
-    fn len(&self) -> u64;
-    fn element(&self) -> impl Borrow<ffi::ibv_sge>;
-}
-
-/// The remote side of a quick operation.
-pub(crate) trait QuickFar {
-    /// Its region's key.
-    fn key(&self) -> u32;
-    /// Does it have `len` bytes, inside of its region?
-    fn has(&self, len: u64) -> bool;
-    /// Is `misfit` 0, and [`has`](Self::has) it `len` bytes?
-    #[inline(always)]
-    fn completes(&self, misfit: u32, len: u64) -> bool {
-        misfit == 0 && self.has(len)
-    }
-    fn target(&self) -> crate::verbs::Target;
-    /// As what is flushed.
-    fn range(&self) -> Option<impl Borrow<RemoteSlice>>;
-}
-
-impl QuickNear for &LocalSlice<'_> {
-    #[inline(always)]
-    fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool {
-        quick::fit(queue, self.quick, far, usages)
-    }
-
-    #[inline(always)]
-    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
-        quick::misfit(queue, self.quick, far, usages)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    #[inline(always)]
-    fn element(&self) -> impl Borrow<ffi::ibv_sge> {
-        &self.sge
-    }
-}
-
-impl QuickFar for &RemoteSlice {
-    #[inline(always)]
-    fn key(&self) -> u32 {
-        self.quick
-    }
-
-    #[inline(always)]
-    fn has(&self, len: u64) -> bool {
-        self.len == len
-    }
-
-    #[inline(always)]
-    fn completes(&self, misfit: u32, len: u64) -> bool {
-        u64::from(misfit) | (self.len ^ len) == 0
-    }
-
-    #[inline(always)]
-    fn target(&self) -> crate::verbs::Target {
-        self.target
-    }
-
-    #[inline(always)]
-    fn range(&self) -> Option<impl Borrow<RemoteSlice>> {
-        Some(*self)
-    }
-}
-
-#[inline(always)]
-pub(crate) fn quick_transfer<'q>(
-    sink: &mut impl Sink<'q>,
-    op: Op,
-    near: impl QuickNear,
-    far: impl QuickFar,
-    post: Post,
-) -> Attempt {
-    let key = match op {
-        Op::Read => sink.read_key(),
-        _ => sink.key(),
-    };
-    let misfit = near.misfit(key, far.key(), op.usages());
-    if !far.completes(misfit, near.len()) {
-        return Attempt::Undecided;
-    }
-    // SAFETY: the quick check finds nothing right where there is no room.
-    unsafe {
-        sink.put(
-            Request::plain(op, far.target(), post),
-            near.element().borrow(),
-        )
-    }
-}
-
-#[inline(always)]
-pub(crate) fn quick_send<'q>(
-    sink: &mut impl Sink<'q>,
-    near: impl QuickNear,
-    post: Post,
-) -> Attempt {
-    if !near.fits(sink.key(), 0, Op::Send.usages()) {
-        return Attempt::Undecided;
-    }
-    let request = Request::plain(Op::Send, crate::verbs::Target::NOWHERE, post);
-    // SAFETY: as above.
-    unsafe { sink.put(request, near.element().borrow()) }
-}
-
-#[inline(always)]
-pub(crate) fn quick_flush<'q>(
-    sink: &mut impl Sink<'q>,
-    far: impl QuickFar,
-    kind: FlushKind,
-    post: Post,
-) -> Attempt {
-    let Some(range) = far.range() else {
-        return Attempt::Undecided;
-    };
-    let range = range.borrow();
-    let possible = sink.flushes() & range.flushes();
-    if possible.natively(kind) {
-        // SAFETY: there is room where there are flushes, and native ones where the queue pair was created with them.
-        return unsafe { sink.put_extended(Op::Flush, post, || Request::flush(range, kind, post)) };
-    }
-    if !possible.by_reading(kind) {
-        return Attempt::Undecided;
-    }
-    let scratch = &sink.qp().scratch;
-    // SAFETY: as above.
-    unsafe { sink.put(Request::plain(Op::Read, range.target, post), scratch) }
-}
-
-/// Writes 8 bytes at once, where that takes no fence. A value by reference is read behind the
-/// provider's first call.
-#[inline(always)]
-pub(crate) fn quick_word<'q, S: Sink<'q>>(
-    sink: &mut S,
-    far: impl QuickFar,
-    value: impl Borrow<[u8; 8]>,
-    post: Post,
-) -> Attempt {
-    let qp = sink.qp();
-    let target = far.target();
-    if !S::AT_ONCE || !far.has(8) || target.addr() % 8 != 0 {
-        return Attempt::Undecided;
-    }
-    if qp.quick_atomic_write {
-        if far.key() & qp.atomic_write_mask.load(Ordering::Relaxed) != 0 {
-            return Attempt::Undecided;
-        }
-        // SAFETY: the queue pair was created with it; a queue pair always has room to try.
-        return unsafe {
-            sink.put_extended(Op::AtomicWrite, post, || {
-                Request::atomic_write(far.target(), *value.borrow(), post)
-            })
-        };
-    }
-    if !qp.quick_inline_word || !quick::fit(0, 0, far.key(), Usage::WRITE_DST) {
-        return Attempt::Undecided;
-    }
-    let mut request = Request::plain(Op::Write, target, post);
-    request.flags |= u64::from(ffi::IBV_SEND_INLINE | ffi::IBV_SEND_FENCE);
-    // A copy of a value that the native way keeps in a register.
-    let bytes = value;
-    // SAFETY: as above; the bytes are read at once.
-    unsafe { sink.put(request, &inline_element(bytes.borrow())) }
 }
 
 /// A read or a write.
@@ -452,75 +277,6 @@ fn checked<'q>(
         }
         _ => around(sink, request, sges.as_slice()),
     }
-}
-
-/// What is posted in place of an operation that a fault of the device's driver would spoil; see [`Workarounds`](crate::verbs::Workarounds).
-#[cold]
-fn around<'q>(sink: &mut impl Sink<'q>, request: Request, list: &[ffi::ibv_sge]) -> Result<()> {
-    let qp = sink.qp();
-    if request.op == Op::Read {
-        return read_around(sink, request, list);
-    }
-    let [sge] = list else {
-        return sink.put_checked(request, Data::Elements(list));
-    };
-    match request.op {
-        Op::Write | Op::Send if qp.workarounds.inline(sge) && qp.max_inline >= SHORT => {
-            let mut data = [0; SHORT as usize];
-            let data = &mut data[..sge.length as usize];
-            for (n, byte) in data.iter_mut().enumerate() {
-                // SAFETY: the element lies in a region of this process's memory, which the caller has borrowed. Its bytes may change at any
-                // time, so they are read as such.
-                *byte = unsafe { std::ptr::read_volatile((sge.addr as *const u8).add(n)) };
-            }
-            sink.put_checked(request, Data::Copied(data))
-        }
-        // The device takes no such message inline; of two elements none is short enough for the fault.
-        Op::SendInvalidate if qp.workarounds.inline(sge) && qp.max_send_sge >= 2 => {
-            let [head, rest] = halves(sge, 1);
-            sink.put_checked(request, Data::Elements(&[head, rest]))
-        }
-        _ => sink.put_checked(request, Data::Elements(list)),
-    }
-}
-
-/// A read, in two parts where a fault asks for it: the second one lies in the last element.
-fn read_around<'q>(
-    sink: &mut impl Sink<'q>,
-    mut request: Request,
-    list: &[ffi::ibv_sge],
-) -> Result<()> {
-    let signaled = request.flags & u64::from(ffi::IBV_SEND_SIGNALED) != 0;
-    let len = list.iter().map(|sge| u64::from(sge.length)).sum();
-    let split = sink.qp().workarounds;
-    let (Some(at), [.., last]) = (split.split(request.target.addr(), len, signaled), list) else {
-        return sink.put_checked(request, Data::Elements(list));
-    };
-    let second = (len - at).min(last.length.into());
-    let before = Request {
-        wr_id: FIRST_PART,
-        flags: request.flags & !u64::from(ffi::IBV_SEND_SIGNALED),
-        ..request
-    };
-    let [head, rest] = halves(last, last.length - second as u32);
-    let mut first = [*last; MAX_SGE];
-    let first = &mut first[..list.len()];
-    first.copy_from_slice(list);
-    first[list.len() - 1] = head;
-    let first = &first[..list.len() - usize::from(head.length == 0)];
-    // Reads are answered in order: the first part has waited for what the fence is for.
-    request.flags &= !u64::from(ffi::IBV_SEND_FENCE);
-    request.target = request.target.at(len - second);
-    sink.put_checked(request, Data::Behind(&before, first, rest))
-}
-
-/// An element as two, the first of which has `first` bytes.
-fn halves(sge: &ffi::ibv_sge, first: u32) -> [ffi::ibv_sge; 2] {
-    let (mut head, mut rest) = (*sge, *sge);
-    head.length = first;
-    rest.length -= first;
-    rest.addr += u64::from(first);
-    [head, rest]
 }
 
 #[inline(always)]

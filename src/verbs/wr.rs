@@ -286,7 +286,7 @@ impl Fields for *const Wr {
     }
 }
 
-/// Starts an operation whose number and flags are set; its elements come after, with [`set_elements`].
+/// Starts an operation whose number and flags are set; its elements come after, with `set_elements`.
 ///
 /// # Safety
 /// Between `ibv_wr_start` and `ibv_wr_complete` on a live queue pair that was created with `op`; `fields` are those of an `op`.
