@@ -40,10 +40,10 @@ pub struct Piece<'a, R> {
 
 impl QuickNear for Piece<'_, LocalRegion> {
     #[inline(always)]
-    fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool {
+    fn fits(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> bool {
         let all = self.region.all();
-        quick::fit_regions(queue, all.quick, far, usages)
-            && quick::short(self.len)
+        quick::short(self.len)
+            && quick::fit_regions(queue(), all.quick, far, usages)
             && range::inside(self.offset, self.len, all.len)
     }
 

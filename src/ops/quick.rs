@@ -17,10 +17,11 @@ use crate::{
 /// The local side of a quick operation: a slice, or a piece of a region.
 pub(crate) trait QuickNear {
     /// Is an operation between it and the remote side with the key `far` surely right, for a queue with the key `queue`?
-    fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool;
+    /// The queue's key is looked at last.
+    fn fits(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> bool;
     /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of what is right is laid out worse.
     #[inline(always)]
-    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
+    fn misfit(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> u32 {
         (!self.fits(queue, far, usages)).into()
     }
     fn len(&self) -> u64;
@@ -45,13 +46,13 @@ pub(crate) trait QuickFar {
 
 impl QuickNear for &LocalSlice<'_> {
     #[inline(always)]
-    fn fits(&self, queue: u32, far: u32, usages: Usage) -> bool {
-        quick::fit(queue, self.quick, far, usages)
+    fn fits(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> bool {
+        quick::fit(queue(), self.quick, far, usages)
     }
 
     #[inline(always)]
-    fn misfit(&self, queue: u32, far: u32, usages: Usage) -> u32 {
-        quick::misfit(queue, self.quick, far, usages)
+    fn misfit(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> u32 {
+        quick::misfit(queue(), self.quick, far, usages)
     }
 
     #[inline(always)]
@@ -100,7 +101,7 @@ pub(crate) fn quick_transfer<'q>(
     far: impl QuickFar,
     post: Post,
 ) -> Attempt {
-    let key = match op {
+    let key = || match op {
         Op::Read => sink.read_key(),
         _ => sink.key(),
     };
@@ -123,7 +124,7 @@ pub(crate) fn quick_send<'q>(
     near: impl QuickNear,
     post: Post,
 ) -> Attempt {
-    if !near.fits(sink.key(), 0, Op::Send.usages()) {
+    if !near.fits(|| sink.key(), 0, Op::Send.usages()) {
         return Attempt::Undecided;
     }
     let request = Request::plain(Op::Send, Target::NOWHERE, post);

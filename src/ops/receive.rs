@@ -78,7 +78,7 @@ impl ReceiveQueue {
         near: impl QuickNear,
         wr_id: u64,
     ) -> Attempt {
-        match near.fits(self.key, 0, Usage::RECV) {
+        match near.fits(|| self.key, 0, Usage::RECV) {
             true => post_one(raw, std::slice::from_ref(near.element().borrow()), wr_id),
             false => Attempt::Undecided,
         }

@@ -17,6 +17,7 @@ pub const ADDR: &CStr = c"192.168.77.1";
 /// More than the heap grows by, so that memory that is left shows.
 const REGION: usize = 1 << 20;
 
+const USAGE_READ_SRC: c_int = 1;
 const USAGE_READ_DST: c_int = 2;
 const USAGE_ALL: c_int = 0xff;
 const FLUSH_PERSISTENT: c_int = 0;
@@ -90,7 +91,7 @@ struct Rig<'r> {
     remote: Own<'r>,
     log: Region<'r>,
     local: Region<'r>,
-    _peer: Own<'r>,
+    peer: Own<'r>,
 }
 
 fn peer(run: &Run) -> Result<Own<'_>> {
@@ -213,7 +214,7 @@ fn rig(run: &Run, cfg: Handle) -> Result<Rig<'_>> {
         remote,
         log,
         local,
-        _peer: peer,
+        peer,
     })
 }
 

@@ -107,6 +107,22 @@ pub fn flushes(run: &Run) -> Result {
         rpma_flush(conn, there, 0, 64, FLUSH_VISIBILITY, ALWAYS, id(1))
     )?;
     done(run, rig.cq, 1)?;
+    // What is not registered for reading is flushed natively on Soft-RoCE.
+    let unread = region(run, &rig.peer, USAGE_ALL - USAGE_READ_SRC)?;
+    let there_unread = remote(run, &unread)?;
+    again!(
+        run,
+        rpma_flush(
+            conn,
+            there_unread.raw(),
+            0,
+            64,
+            FLUSH_VISIBILITY,
+            ALWAYS,
+            id(3)
+        )
+    )?;
+    done(run, rig.cq, 3)?;
     // The memory is not persistent, as a device with native flush sees it.
     if run.personality != Personality::Rxe {
         again!(
