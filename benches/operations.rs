@@ -1,8 +1,9 @@
-//! How long each operation keeps its caller, on the stand-in device in its null mode: no RDMA device is needed.
+//! How long each operation keeps its caller, on the stand-in device in its null mode: no RDMA
+//! device is needed.
 //!
-//! `cargo bench --bench operations` builds the stand-in and starts over on it. The times include what the stand-in takes to note a request and to
-//! answer a poll; they are for comparing one build with another on one machine. `ci/cost` counts instructions, which are the
-//! same on each run.
+//! `cargo bench --bench operations` builds the stand-in and starts over on it. The times include
+//! what the stand-in takes to note a request and to answer a poll; they are for comparing one build
+//! with another on one machine. `ci/cost` counts instructions, which are the same on each run.
 
 use std::{
     error::Error, hint::black_box, os::unix::process::CommandExt, process::Command, time::Duration,

@@ -1,8 +1,10 @@
-//! Publishing with an atomic write: an append-only log in the server's memory, whose length is one 8-byte word.
+//! Publishing with an atomic write: an append-only log in the server's memory, whose length is one
+//! 8-byte word.
 //!
-//! For everything that is read while it is written: whoever sees the new length sees the whole entry, since the atomic write takes effect
-//! after the operations before it, and at once. The server reads along with plain loads of its own memory, and never finds half an entry
-//! or half a length.
+//! For everything that is read while it is written: whoever sees the new length sees the whole
+//! entry, since the atomic write takes effect after the operations before it, and at once. The
+//! server reads along with plain loads of its own memory, and never finds half an entry or half a
+//! length.
 //!
 //! ```text
 //! atomic_write server ADDR PORT

@@ -1,8 +1,10 @@
-//! Connecting, and nothing else: how two processes meet, what they can tell each other on the way, and how they part.
+//! Connecting, and nothing else: how two processes meet, what they can tell each other on the way,
+//! and how they part.
 //!
-//! The private data of a request and of its answer are the place for what both sides must know before the first operation:
-//! descriptors of memory, versions, names. They are small (56 bytes one way, 196 the other on InfiniBand and RoCE), and may arrive
-//! with zeros behind them, so a length belongs into them.
+//! The private data of a request and of its answer are the place for what both sides must know
+//! before the first operation: descriptors of memory, versions, names. They are small (56 bytes one
+//! way, 196 the other on InfiniBand and RoCE), and may arrive with zeros behind them, so a length
+//! belongs into them.
 //!
 //! ```text
 //! connection server ADDR PORT

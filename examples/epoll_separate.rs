@@ -1,7 +1,9 @@
-//! Many connections in one thread, by epoll: each connection has an fd for its events and one for each of its completion queues.
+//! Many connections in one thread, by epoll: each connection has an fd for its events and one for
+//! each of its completion queues.
 //!
-//! For servers with a reactor of their own. Which fd is readable says what has happened, so sends and receives need not be told apart.
-//! It takes three fds a connection; `epoll_shared` does with two.
+//! For servers with a reactor of their own. Which fd is readable says what has happened, so sends
+//! and receives need not be told apart. It takes three fds a connection; `epoll_shared` does with
+//! two.
 //!
 //! ```text
 //! epoll_separate server ADDR PORT [CLIENTS]
@@ -20,7 +22,8 @@ use rpma::{
     ConnCfg, ConnEventKind, ConnRequest, Connection, Cq, LocalRegion, Memory, Peer, Signal, Usage,
 };
 
-/// What epoll says of an fd: the client's number times four, and one of these. The endpoint is number 0.
+/// What epoll says of an fd: the client's number times four, and one of these. The endpoint is
+/// number 0.
 const EVENTS: u64 = 0;
 const SENDS: u64 = 1;
 const RECEIVES: u64 = 2;
@@ -116,7 +119,8 @@ impl Client {
 fn each_completion(cq: &Cq, done: impl Fn() -> Outcome) -> Outcome {
     while cq.try_wait()? {}
     while let Some(wc) = cq.poll_one()? {
-        // What had not completed when the client left comes back as failed: that the client has left, its event says.
+        // What had not completed when the client left comes back as failed: that the client has
+        // left, its event says.
         if wc.is_success() {
             done()?;
         }

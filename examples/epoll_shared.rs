@@ -1,7 +1,9 @@
-//! Many connections in one thread, by epoll, with one fd for both completion queues of a connection.
+//! Many connections in one thread, by epoll, with one fd for both completion queues of a
+//! connection.
 //!
-//! For servers with a reactor of their own and very many connections. The shared channel's fd says that there is news, and
-//! `Connection::try_wait` of which queue. `epoll_separate` has an fd for each queue.
+//! For servers with a reactor of their own and very many connections. The shared channel's fd says
+//! that there is news, and `Connection::try_wait` of which queue. `epoll_separate` has an fd for
+//! each queue.
 //!
 //! ```text
 //! epoll_shared server ADDR PORT [CLIENTS]
@@ -20,7 +22,8 @@ use rpma::{
     ConnCfg, ConnEventKind, ConnRequest, Connection, LocalRegion, Memory, Peer, Signal, Usage,
 };
 
-/// What epoll says of an fd: the client's number times two, and one of these. The endpoint is number 0.
+/// What epoll says of an fd: the client's number times two, and one of these. The endpoint is
+/// number 0.
 const EVENTS: u64 = 0;
 const COMPLETIONS: u64 = 1;
 
@@ -94,7 +97,8 @@ impl Client {
     fn serve(&self) -> Outcome {
         while let Some(fired) = self.conn.try_wait()? {
             while let Some(wc) = fired.cq.poll_one()? {
-                // What had not completed when the client left comes back as failed: that it has left, its event says.
+                // What had not completed when the client left comes back as failed: that it has
+                // left, its event says.
                 if wc.is_success() && fired.is_rcq {
                     self.answer()?;
                 }

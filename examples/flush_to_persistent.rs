@@ -1,17 +1,19 @@
 //! Making each record durable at the peer without its CPU: the appliance method.
 //!
-//! For logs and stores with small synchronous commits. When the flush has completed, the record outlives a power failure of the server,
-//! which has executed nothing. This takes a server whose network writes reach persistent memory without stopping in a volatile
-//! cache (Intel: DDIO off for the device's port, or eADR). Only its administrator can know that; the server passes the word on as its
-//! `PeerCfg`, and without it the client is refused. Where the server cannot promise it, see `persist_by_message`.
+//! For logs and stores with small synchronous commits. When the flush has completed, the record
+//! outlives a power failure of the server, which has executed nothing. This takes a server whose
+//! network writes reach persistent memory without stopping in a volatile cache (Intel: DDIO off for
+//! the device's port, or eADR). Only its administrator can know that; the server passes the word on
+//! as its `PeerCfg`, and without it the client is refused. Where the server cannot promise it, see
+//! `persist_by_message`.
 //!
 //! ```text
 //! flush_to_persistent server ADDR PORT [FILE]
 //! flush_to_persistent client ADDR PORT
 //! ```
 //!
-//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device does on-demand paging). Without it
-//! the memory is volatile, and the promise of course is empty.
+//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device
+//! does on-demand paging). Without it the memory is volatile, and the promise of course is empty.
 
 mod common;
 

@@ -1,8 +1,9 @@
 //! What the library logs, and how to see it.
 //!
-//! The library logs to the `log` facade with the target `rpma`, and never what it transfers. A program chooses a logger (env_logger,
-//! systemd's, its own as here) and a level, which costs nothing while it is off: errors are what a drop could not report otherwise,
-//! warnings what was worked around, debug what the connection manager and the devices say.
+//! The library logs to the `log` facade with the target `rpma`, and never what it transfers. A
+//! program chooses a logger (env_logger, systemd's, its own as here) and a level, which costs
+//! nothing while it is off: errors are what a drop could not report otherwise, warnings what was
+//! worked around, debug what the connection manager and the devices say.
 //!
 //! ```text
 //! logging server ADDR PORT [off|error|warn|info|debug|trace]

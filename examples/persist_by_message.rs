@@ -1,16 +1,17 @@
 //! Making records durable with the help of the peer's CPU: the general-purpose method.
 //!
-//! It works with every server, also where network writes stop in a volatile cache. The client writes, then sends a message that says which
-//! bytes it wants durable; the message arrives after the data. The server brings them to the medium and answers. It costs a round trip and
-//! the server's attention; `flush_to_persistent` needs neither, but a server that can promise more.
+//! It works with every server, also where network writes stop in a volatile cache. The client
+//! writes, then sends a message that says which bytes it wants durable; the message arrives after
+//! the data. The server brings them to the medium and answers. It costs a round trip and the
+//! server's attention; `flush_to_persistent` needs neither, but a server that can promise more.
 //!
 //! ```text
 //! persist_by_message server ADDR PORT [FILE]
 //! persist_by_message client ADDR PORT
 //! ```
 //!
-//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device does on-demand paging). Without it
-//! the memory is volatile, and the server's part is left out.
+//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device
+//! does on-demand paging). Without it the memory is volatile, and the server's part is left out.
 
 mod common;
 

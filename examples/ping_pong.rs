@@ -1,7 +1,8 @@
 //! Messages back and forth: the way to talk when both CPUs take part.
 //!
-//! A message needs a receive that was posted before it arrives, so both sides post one before they connect, and the next one before they
-//! send what the peer will answer. Receives and sends complete on the same queue here; `receive_cq` shows them apart.
+//! A message needs a receive that was posted before it arrives, so both sides post one before they
+//! connect, and the next one before they send what the peer will answer. Receives and sends
+//! complete on the same queue here; `receive_cq` shows them apart.
 //!
 //! ```text
 //! ping_pong server ADDR PORT

@@ -1,8 +1,10 @@
-//! Messages by a shared receive queue, with one client: receives belong to the queue, not to the connection.
+//! Messages by a shared receive queue, with one client: receives belong to the queue, not to the
+//! connection.
 //!
-//! The server posts its receives once, before any client is there, and connections take from them as messages come. Here the queue has
-//! no completion queue of its own (`rcq_size(0)`), so the messages of a connection complete on that connection's, as without a
-//! shared queue. `ping_pong_srq_many` has one for all.
+//! The server posts its receives once, before any client is there, and connections take from them
+//! as messages come. Here the queue has no completion queue of its own (`rcq_size(0)`), so the
+//! messages of a connection complete on that connection's, as without a shared queue.
+//! `ping_pong_srq_many` has one for all.
 //!
 //! ```text
 //! ping_pong_srq server ADDR PORT

@@ -1,7 +1,8 @@
-//! Messages by a shared receive queue, with many clients: one stock of receives and one completion queue for all of them.
+//! Messages by a shared receive queue, with many clients: one stock of receives and one completion
+//! queue for all of them.
 //!
-//! For servers with many connections of which few are busy at a time: memory for messages grows with the load, not with the number
-//! of clients. A completion's `qp_num` says whose message it is.
+//! For servers with many connections of which few are busy at a time: memory for messages grows
+//! with the load, not with the number of clients. A completion's `qp_num` says whose message it is.
 //!
 //! ```text
 //! ping_pong_srq_many server ADDR PORT [CLIENTS]

@@ -1,16 +1,18 @@
-//! Reading a peer's memory into persistent memory of one's own: the client fetches, then makes what it has durable itself.
+//! Reading a peer's memory into persistent memory of one's own: the client fetches, then makes what
+//! it has durable itself.
 //!
-//! For backups and replicas that are pulled. When the read has completed, the data are in the client's memory, visible to its CPU but
-//! perhaps still in a cache: `flush_to_media` brings them to the medium. No flush of RDMA is needed, and nothing of the server but that
-//! it lets its memory be read.
+//! For backups and replicas that are pulled. When the read has completed, the data are in the
+//! client's memory, visible to its CPU but perhaps still in a cache: `flush_to_media` brings them
+//! to the medium. No flush of RDMA is needed, and nothing of the server but that it lets its memory
+//! be read.
 //!
 //! ```text
 //! read_to_persistent server ADDR PORT
 //! read_to_persistent client ADDR PORT [FILE]
 //! ```
 //!
-//! FILE is the client's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device does on-demand paging). Without it
-//! the memory is volatile, and what comes last is left out.
+//! FILE is the client's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device
+//! does on-demand paging). Without it the memory is volatile, and what comes last is left out.
 
 mod common;
 

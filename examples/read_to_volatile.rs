@@ -1,7 +1,9 @@
-//! Reading a peer's memory: the client takes what the server offers, and the server's CPU has nothing to do with it.
+//! Reading a peer's memory: the client takes what the server offers, and the server's CPU has
+//! nothing to do with it.
 //!
-//! For data that many clients want and one server has: tables, indexes, caches. The reader learns nothing of changes: a region that
-//! is written while it is read gives any mix, so readers of live data check a version before and after, or a checksum.
+//! For data that many clients want and one server has: tables, indexes, caches. The reader learns
+//! nothing of changes: a region that is written while it is read gives any mix, so readers of live
+//! data check a version before and after, or a checksum.
 //!
 //! ```text
 //! read_to_volatile server ADDR PORT

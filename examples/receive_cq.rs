@@ -1,8 +1,9 @@
-//! A completion queue for receives alone: who waits for messages is not bothered with what was sent.
+//! A completion queue for receives alone: who waits for messages is not bothered with what was
+//! sent.
 //!
-//! For servers that take messages in one place and look after their sends in another, as here: one thread answers questions, the other
-//! learns which answers are sent and frees their places. Each queue has its own channel, and so its own fd. `receive_cq_shared` does it
-//! in one thread.
+//! For servers that take messages in one place and look after their sends in another, as here: one
+//! thread answers questions, the other learns which answers are sent and frees their places. Each
+//! queue has its own channel, and so its own fd. `receive_cq_shared` does it in one thread.
 //!
 //! ```text
 //! receive_cq server ADDR PORT

@@ -1,7 +1,9 @@
-//! A completion queue for receives alone, and one channel for both queues: one wait, one fd, and it says which queue has news.
+//! A completion queue for receives alone, and one channel for both queues: one wait, one fd, and it
+//! says which queue has news.
 //!
-//! For servers that do everything in one thread, or have one fd for each connection in a reactor (`epoll_shared`). With a shared channel a
-//! wait on one of the queues would take the other's news, so the library refuses it.
+//! For servers that do everything in one thread, or have one fd for each connection in a reactor
+//! (`epoll_shared`). With a shared channel a wait on one of the queues would take the other's news,
+//! so the library refuses it.
 //!
 //! ```text
 //! receive_cq_shared server ADDR PORT

@@ -1,7 +1,9 @@
-//! Messages with immediate data: 32 bits that travel in the message's header and arrive in the completion.
+//! Messages with immediate data: 32 bits that travel in the message's header and arrive in the
+//! completion.
 //!
-//! For a kind, a length or a sequence number that should not take room in the message, or that is all there is to say. InfiniBand and
-//! RoCE have it, iWARP has not: there the client ends with "not supported".
+//! For a kind, a length or a sequence number that should not take room in the message, or that is
+//! all there is to say. InfiniBand and RoCE have it, iWARP has not: there the client ends with "not
+//! supported".
 //!
 //! ```text
 //! send_with_imm server ADDR PORT

@@ -1,17 +1,18 @@
 //! Writing much to a peer's persistent memory, which the peer makes durable once, at the end.
 //!
-//! For bulk transfers: loading a database, restoring a backup. The client writes all records without asking for completions, then flushes
-//! for visibility once: when that completes, all that was written before is in the server's memory. Then the server, which the
-//! closed connection has told that the client is done, brings it to the medium. Nothing is durable before. Where each record must be
-//! durable on its own, see `flush_to_persistent` and `persist_by_message`.
+//! For bulk transfers: loading a database, restoring a backup. The client writes all records
+//! without asking for completions, then flushes for visibility once: when that completes, all that
+//! was written before is in the server's memory. Then the server, which the closed connection has
+//! told that the client is done, brings it to the medium. Nothing is durable before. Where each
+//! record must be durable on its own, see `flush_to_persistent` and `persist_by_message`.
 //!
 //! ```text
 //! write_to_persistent server ADDR PORT [FILE]
 //! write_to_persistent client ADDR PORT
 //! ```
 //!
-//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device does on-demand paging). Without it
-//! the memory is volatile.
+//! FILE is the server's: `/dev/dax0.0`, or a file (on tmpfs, or on any file system where the device
+//! does on-demand paging). Without it the memory is volatile.
 
 mod common;
 
@@ -49,8 +50,8 @@ fn client(args: &Args) -> Outcome {
     let conn = connect(&peer, args)?;
     let remote = RemoteRegion::from_descriptor(conn.private_data())?;
 
-    // An operation without a completion keeps its place in the send queue until a later one completes, so the last of
-    // each turn asks for a completion.
+    // An operation without a completion keeps its place in the send queue until a later one
+    // completes, so the last of each turn asks for a completion.
     let turn = u64::from(conn.sq_size());
     for i in 0..RECORDS {
         let range = i * RECORD..(i + 1) * RECORD;

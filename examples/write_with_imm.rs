@@ -1,8 +1,9 @@
 //! Writes with immediate data: the data go straight to their place, and the peer is told.
 //!
-//! A plain write is silent. One with immediate data also takes a receive of the peer, whose completion carries 32 bits (here: which
-//! slot was written) and comes after the data. It replaces a write and a message behind it. InfiniBand and RoCE have it, iWARP has not:
-//! there the client ends with "not supported".
+//! A plain write is silent. One with immediate data also takes a receive of the peer, whose
+//! completion carries 32 bits (here: which slot was written) and comes after the data. It replaces
+//! a write and a message behind it. InfiniBand and RoCE have it, iWARP has not: there the client
+//! ends with "not supported".
 //!
 //! ```text
 //! write_with_imm server ADDR PORT

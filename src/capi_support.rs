@@ -1,7 +1,9 @@
 //! What exists for the C interface alone.
 //!
-//! Waits that block or not as the fd of a caller is set, and operations as it names them, by a region and an offset, tried without a slice and without a way to
-//! panic. What they find [`Undecided`](Attempt::Undecided) may be right: slicing the regions and the operation proper decide.
+//! Waits that block or not as the fd of a caller is set, and operations as it names them, by a
+//! region and an offset, tried without a slice and without a way to panic. What they find
+//! [`Undecided`](Attempt::Undecided) may be right: slicing the regions and the operation proper
+//! decide.
 #![allow(unsafe_code)]
 
 use std::{
@@ -80,7 +82,8 @@ impl QuickFar for Piece<'_, RemoteRegion> {
     }
 }
 
-/// [`Signal::Always`](crate::Signal::Always) or [`Signal::OnError`](crate::Signal::OnError), by `yes`.
+/// [`Signal::Always`](crate::Signal::Always) or [`Signal::OnError`](crate::Signal::OnError), by
+/// `yes`.
 #[inline(always)]
 pub fn signaled_if(yes: bool, wr_id: u64) -> Post {
     const SHIFT: u32 = ffi::IBV_SEND_SIGNALED.trailing_zeros();
@@ -222,7 +225,8 @@ impl RawContext {
         RawContext::anchored(resolved_context(address, Duration::from_millis(1000))?.0)
     }
 
-    /// What the id of `context` keeps open now is kept by a list after, which takes neither an fd nor anything of the kernel's.
+    /// What the id of `context` keeps open now is kept by a list after, which takes neither an fd
+    /// nor anything of the kernel's.
     fn anchored(context: Context) -> Result<Self> {
         let listed = context_of(context.as_ptr())?;
         let no_device = || Error::provider(Call::RdmaGetDevices, libc::ENODEV);

@@ -1,13 +1,15 @@
 //! Logs the errors that no return value can carry, such as those of drops, at most ten a second.
 //!
-//! A logger is foreign code: it may panic, and it may call back into this crate. Two rules keep that harmless:
+//! A logger is foreign code: it may panic, and it may call back into this crate. Two rules keep
+//! that harmless:
 //!
-//! - **Log last.** What is logged has been dealt with: objects are destroyed, or leaked where the device
-//!   refused; no lock of this crate is held. This is the rule that soundness rests on.
-//! - **A panic of the logger ends here.** The functions below catch it. Else it would leave a drop in the
-//!   middle, or abort the process where the drop is itself part of unwinding.
+//! - **Log last.** What is logged has been dealt with: objects are destroyed, or leaked where the
+//!   device refused; no lock of this crate is held. This is the rule that soundness rests on.
+//! - **A panic of the logger ends here.** The functions below catch it. Else it would leave a drop
+//!   in the middle, or abort the process where the drop is itself part of unwinding.
 //!
-//! Messages of other levels go to the `log` crate directly: they come from functions that may unwind.
+//! Messages of other levels go to the `log` crate directly: they come from functions that may
+//! unwind.
 
 use std::{
     fmt, mem,
@@ -30,7 +32,8 @@ pub(crate) fn log_failure(result: Result<(), Error>) {
 
 /// Logs `message` as an error, once nothing depends on what the logger does. Never panics.
 ///
-/// Of a flood of errors ten a second are logged, and the next one after them tells how many were not.
+/// Of a flood of errors ten a second are logged, and the next one after them tells how many were
+/// not.
 #[cold]
 pub(crate) fn log_error(message: fmt::Arguments<'_>) {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -69,7 +72,8 @@ impl Limit {
         }
     }
 
-    /// `None` where the limit of this second is reached, else how many were suppressed since the last that was not.
+    /// `None` where the limit of this second is reached, else how many were suppressed since the
+    /// last that was not.
     fn admit(&self, second: u64) -> Option<u64> {
         let second = second & u64::from(u32::MAX);
         let next = |state: u64| {

@@ -1,11 +1,12 @@
-//! Numbers that a device, the kernel or a peer chooses: names for those that are known, and any other is
-//! allowed, since newer devices and kernels have more.
+//! Numbers that a device, the kernel or a peer chooses: names for those that are known, and any
+//! other is allowed, since newer devices and kernels have more.
 
 use std::fmt;
 
 use rdma_sys as ffi;
 
-/// A newtype of a number, with names, and words for [`Display`](fmt::Display) and the documentation.
+/// A newtype of a number, with names, and words for [`Display`](fmt::Display) and the
+/// documentation.
 macro_rules! numbers {
     ($(#[$type_doc:meta])* $type:ident: $repr:ty, $unknown:literal {
         $($(#[$doc:meta])* $name:ident = $ffi:ident, $words:literal;)*
@@ -61,11 +62,11 @@ WcStatus: u32, "unknown status" {
     LOC_LEN_ERR = IBV_WC_LOC_LEN_ERR, "a message did not fit";
     LOC_QP_OP_ERR = IBV_WC_LOC_QP_OP_ERR, "the local queue pair is inconsistent";
     LOC_EEC_OP_ERR = IBV_WC_LOC_EEC_OP_ERR, "the local end-to-end context is inconsistent";
-    /// A local region does not cover the request or lacks the right: perhaps it was dropped while the
-    /// operation was in flight.
+    /// A local region does not cover the request or lacks the right: perhaps it was dropped while
+    /// the operation was in flight.
     LOC_PROT_ERR = IBV_WC_LOC_PROT_ERR, "a local region does not allow it";
-    /// The queue pair went into its error state before the operation was done: the connection ended, or
-    /// an earlier operation failed.
+    /// The queue pair went into its error state before the operation was done: the connection
+    /// ended, or an earlier operation failed.
     WR_FLUSH_ERR = IBV_WC_WR_FLUSH_ERR, "flushed: the queue pair is in its error state";
     MW_BIND_ERR = IBV_WC_MW_BIND_ERR, "the memory window cannot be bound";
     BAD_RESP_ERR = IBV_WC_BAD_RESP_ERR, "the peer's answer makes no sense";
@@ -98,7 +99,8 @@ numbers!(
 #[doc(alias = "ibv_wc_opcode")]
 WcOpcode: u32, "unknown operation" {
     SEND = IBV_WC_SEND, "send";
-    /// A write, with immediate data or without, and an atomic write that the device did as an inline write.
+    /// A write, with immediate data or without, and an atomic write that the device did as an
+    /// inline write.
     RDMA_WRITE = IBV_WC_RDMA_WRITE, "write";
     /// A read, and a flush that was done by reading.
     RDMA_READ = IBV_WC_RDMA_READ, "read";
@@ -117,7 +119,8 @@ WcOpcode: u32, "unknown operation" {
 });
 
 numbers!(
-/// An event of the connection manager, with names for those that are known (`rdma_get_cm_event(3)`).
+/// An event of the connection manager, with names for those that are known
+/// (`rdma_get_cm_event(3)`).
 #[doc(alias = "rdma_cm_event_type")]
 CmEventKind: u32, "gave the unknown event" {
     ADDR_RESOLVED = RDMA_CM_EVENT_ADDR_RESOLVED, "has its address resolved";
@@ -147,7 +150,8 @@ CmEventKind: u32, "gave the unknown event" {
 });
 
 numbers!(
-/// The kind of an asynchronous event: a number of the device's, with names for those that are known.
+/// The kind of an asynchronous event: a number of the device's, with names for those that are
+/// known.
 #[doc(alias = "ibv_event_type")]
 AsyncEventKind: u32, "unknown event" {
     /// A completion queue overran or failed: the queue pairs on it fail too.
@@ -215,8 +219,8 @@ Transport: i32, "unknown transport" {
     /// InfiniBand and RoCE (Soft-RoCE among them).
     #[doc(alias = "IBV_TRANSPORT_IB")]
     IB = IBV_TRANSPORT_IB, "InfiniBand or RoCE";
-    /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no atomics
-    /// and no flush.
+    /// iWARP, RDMA over TCP (RFC 5040; soft-iWARP among them). It knows no immediate data, no
+    /// atomics and no flush.
     #[doc(alias = "IBV_TRANSPORT_IWARP")]
     IWARP = IBV_TRANSPORT_IWARP, "iWARP";
 });

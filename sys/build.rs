@@ -1,4 +1,5 @@
-//! Tells the linker where libibverbs and librdmacm are. No headers, no compiler, no code generation.
+//! Tells the linker where libibverbs and librdmacm are. No headers, no compiler, no code
+//! generation.
 
 use std::env;
 

@@ -50,7 +50,8 @@ fn nobody() -> Option<String> {
     Some(format!("{a}.{b}.{c}.{}", if d == 99 { 98 } else { 99 }))
 }
 
-/// `call` must fail within its time, or a little later on a slow machine, by a timeout or by what the kernel found.
+/// `call` must fail within its time, or a little later on a slow machine, by a timeout or by what
+/// the kernel found.
 fn fails_in_time<T: std::fmt::Debug>(time: Duration, call: impl FnOnce() -> Result<T, Error>) {
     let start = Instant::now();
     let err = call().unwrap_err();

@@ -16,7 +16,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: the system's allocator does it all; the counter is a plain cell that itself allocates nothing.
+// SAFETY: the system's allocator does it all; the counter is a plain cell that itself allocates
+// nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

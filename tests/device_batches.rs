@@ -31,7 +31,8 @@ fn rig(peer: &Peer, cfg: &ConnCfg) -> Rig {
     }
 }
 
-/// Adds one of everything; the last, number 5, is signalled. With `flush`, and so as one chain of the extended queue pair.
+/// Adds one of everything; the last, number 5, is signalled. With `flush`, and so as one chain of
+/// the extended queue pair.
 fn mixed(rig: &Rig, batch: &mut rpma::Batch<'_>, flush: bool) {
     let here = |from: u64, len: u64| rig.local.slice(from..from + len).unwrap();
     let there = |from: u64, len: u64| rig.remote.slice(from..from + len).unwrap();

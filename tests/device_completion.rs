@@ -170,7 +170,8 @@ fn edge_triggered_epoll_needs_everything_to_be_taken() {
         }
         let sent = 1 + round % 3;
         taken = 0;
-        // As a reactor does it: on an edge, events until there are none, and completions until there are none.
+        // As a reactor does it: on an edge, events until there are none, and completions until
+        // there are none.
         while taken < sent {
             assert_eq!(epoll.wait(LONG), [3], "{taken} of {sent} in round {round}");
             while cq.try_wait().unwrap() {
@@ -335,8 +336,8 @@ fn take_waits_and_takes_in_one_call() {
     }
 }
 
-/// Four threads take from `cq` by `wait` what `send` makes come, `total` completions; each comes once.
-/// `send` is told how many were taken, so as not to send more than the queue holds.
+/// Four threads take from `cq` by `wait` what `send` makes come, `total` completions; each comes
+/// once. `send` is told how many were taken, so as not to send more than the queue holds.
 fn four_take(cq: &Cq, wait: Wait, total: usize, send: impl FnOnce(&AtomicUsize)) {
     let taken = AtomicUsize::new(0);
     let start = Instant::now();
@@ -375,7 +376,8 @@ fn several_threads_may_take_from_one_queue_and_none_sleeps_through() {
     let srq = Srq::new(&peer, &SrqCfg::new().size(64)).unwrap();
     let Pair { client, server } = pair_of(&peer, &ConnCfg::new(), &peer, &ConnCfg::new().srq(&srq));
     for wait in [Wait::block(), Wait::new().polls(20), Wait::new()] {
-        // The end is the one thing that nobody is woken for: those who wait then look up after a second.
+        // The end is the one thing that nobody is woken for: those who wait then look up after a
+        // second.
         let wait = wait.timeout(Duration::from_millis(1000));
         four_take(server.rcq().unwrap(), wait, 300, |taken| {
             for n in 0..300 {

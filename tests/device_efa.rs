@@ -1,10 +1,12 @@
-//! EFA's direct verbs where there is no EFA: every call says so, and touches nothing. And, ignored but for those who have one, on an EFA device:
+//! EFA's direct verbs where there is no EFA: every call says so, and touches nothing. And, ignored
+//! but for those who have one, on an EFA device:
 //!
 //! ```sh
 //! RPMA_TEST_EFA_DEV=rdmap0s6 cargo test --features efa --test device_efa -- --ignored
 //! ```
 //!
-//! on an EC2 instance with an EFA (`ibv_devices` names it), its kernel driver, and libefa of rdma-core 59 or newer.
+//! on an EC2 instance with an EFA (`ibv_devices` names it), its kernel driver, and libefa of
+//! rdma-core 59 or newer.
 
 mod common;
 mod efa_hardware;
@@ -90,7 +92,8 @@ fn no_device_goes_by_a_strange_name() {
     assert!(matches!(err, Error::NoDevice { .. }), "{err:?}");
 }
 
-/// Objects of the device under test, made with nothing but verbs. They are left to the end of the process.
+/// Objects of the device under test, made with nothing but verbs. They are left to the end of the
+/// process.
 struct Objects {
     context: *mut ffi::ibv_context,
     pd: *mut ffi::ibv_pd,
@@ -155,7 +158,8 @@ impl Objects {
     }
 }
 
-/// With Debian 13's libefa the younger functions are too old, with Debian testing's, which `RPMA_TEST_EFA_NEWEST` announces, none is.
+/// With Debian 13's libefa the younger functions are too old, with Debian testing's, which
+/// `RPMA_TEST_EFA_NEWEST` announces, none is.
 #[test]
 fn every_function_is_refused_by_its_device_or_too_old() {
     let peer = device!();
@@ -169,7 +173,8 @@ fn every_function_is_refused_by_its_device_or_too_old() {
         cqe: 16,
         ..Default::default()
     };
-    // SAFETY: all objects are alive. To other devices than EFA the calls say that before they look any further.
+    // SAFETY: all objects are alive. To other devices than EFA the calls say that before they look
+    // any further.
     let answers = unsafe {
         [
             why(library.query_device(objects.context)),
@@ -225,7 +230,8 @@ fn refused_queries_touch_nothing() {
         let mut attrs = [CANARY; 2];
         let [first, second] = &mut attrs;
         let (first, second) = (first.as_mut_ptr().cast(), second.as_mut_ptr().cast());
-        // SAFETY: the functions have these types, the objects are alive, the structs are larger than any of theirs.
+        // SAFETY: the functions have these types, the objects are alive, the structs are larger
+        // than any of theirs.
         let ret = unsafe {
             match name.to_bytes() {
                 b"efadv_create_cq" => {

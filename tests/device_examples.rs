@@ -1,4 +1,5 @@
-//! Runs every example as a server and its clients, processes of their own, on the device under test.
+//! Runs every example as a server and its clients, processes of their own, on the device under
+//! test.
 
 mod common;
 
@@ -15,7 +16,8 @@ use std::{
 
 use rpma::{Memory, Peer};
 
-/// The peer on the device under test; returns from the test where there is none that two processes can share.
+/// The peer on the device under test; returns from the test where there is none that two processes
+/// can share.
 macro_rules! two_processes {
     () => {{
         let peer = device!();
@@ -147,7 +149,8 @@ fn succeeds(name: &str, clients: usize, server: &[&str], client: &[&str], says: 
     );
 }
 
-/// Runs an example that needs immediate data: where the device has none, the client must say so and fail, and the server end too.
+/// Runs an example that needs immediate data: where the device has none, the client must say so and
+/// fail, and the server end too.
 fn needs_immediate_data(peer: &Peer, name: &str, says: &str) {
     if peer.capabilities().immediate_data {
         return succeeds(name, 1, &[], &[], says);
@@ -163,8 +166,8 @@ fn needs_immediate_data(peer: &Peer, name: &str, says: &str) {
     assert!(!server.status.success(), "{}", server.stdout);
 }
 
-/// Where the bytes go that shall be durable: the guest's persistent memory where it has some, else a file of tmpfs, which every device
-/// can pin.
+/// Where the bytes go that shall be durable: the guest's persistent memory where it has some, else
+/// a file of tmpfs, which every device can pin.
 struct Durable {
     path: PathBuf,
     is_file: bool,

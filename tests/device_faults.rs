@@ -1,5 +1,5 @@
-//! What librpma gets wrong when a call fails, done right here. It takes failures at will, so it runs on
-//! the stand-in only.
+//! What librpma gets wrong when a call fails, done right here. It takes failures at will, so it
+//! runs on the stand-in only.
 
 mod common;
 

@@ -14,7 +14,8 @@ fn rig(peer: &Peer, cfg: &ConnCfg) -> Rig {
     Rig::of(peer, cfg, LEN, remote_usage() | local_usage())
 }
 
-/// The configurations of both flush methods and of the choice by itself; without native where the device has none.
+/// The configurations of both flush methods and of the choice by itself; without native where the
+/// device has none.
 fn flush_cfgs(peer: &Peer) -> Vec<(FlushMethod, ConnCfg)> {
     let mut methods = vec![FlushMethod::Auto, FlushMethod::ReadAfterWrite];
     if peer.capabilities().native_flush_visibility {
@@ -26,7 +27,8 @@ fn flush_cfgs(peer: &Peer) -> Vec<(FlushMethod, ConnCfg)> {
         .collect()
 }
 
-/// Flushes, and checks that it was done by the right method: natively where that is asked for or can be had.
+/// Flushes, and checks that it was done by the right method: natively where that is asked for or
+/// can be had.
 fn flush_and_check(
     client: &Connection,
     method: FlushMethod,

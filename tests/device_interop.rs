@@ -1,4 +1,5 @@
-//! Conversations with a C program on Debian's librpma, `tests/interop/peer.c`, whose head says how they go.
+//! Conversations with a C program on Debian's librpma, `tests/interop/peer.c`, whose head says how
+//! they go.
 
 mod common;
 

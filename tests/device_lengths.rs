@@ -1,5 +1,5 @@
-//! Ranges and lengths that cannot be right are refused before anything is posted, by an error that names the argument; and the
-//! connection goes on.
+//! Ranges and lengths that cannot be right are refused before anything is posted, by an error that
+//! names the argument; and the connection goes on.
 
 mod common;
 
@@ -200,7 +200,8 @@ impl Repeated {
     }
 
     fn memory(&self) -> Memory {
-        // SAFETY: the test unmaps after the region is gone, and looks at the bytes through no other pointer.
+        // SAFETY: the test unmaps after the region is gone, and looks at the bytes through no other
+        // pointer.
         unsafe { Memory::from_raw_parts(self.start.cast(), self.len, true) }.unwrap()
     }
 }

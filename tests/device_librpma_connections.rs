@@ -1,8 +1,8 @@
 //! What librpma gets wrong in connections and waits, done right here (docs/librpma.md).
 //!
-//! `device_librpma_operations` has operations and memory, `device_faults` what needs a failing call,
-//! `device_async` the events of a device, `device_network` names with several addresses, and the tests
-//! of the C interface what only C can do.
+//! `device_librpma_operations` has operations and memory, `device_faults` what needs a failing
+//! call, `device_async` the events of a device, `device_network` names with several addresses, and
+//! the tests of the C interface what only C can do.
 
 mod common;
 
@@ -89,7 +89,8 @@ fn queues_that_cannot_be_made_reject_the_request() {
 
 static INTERRUPTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Interrupts the system calls of `wait`, which another thread is in, several times; then does `end`.
+/// Interrupts the system calls of `wait`, which another thread is in, several times; then does
+/// `end`.
 fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send, end: impl FnOnce()) -> T {
     extern "C" fn note(_: libc::c_int) {
         INTERRUPTED.fetch_add(1, Ordering::Relaxed);
@@ -435,7 +436,8 @@ fn one_deadline_for_the_whole_establishment() {
         matches!(refused, Err(Error::TimedOut { .. })),
         "{refused:?}"
     );
-    // iWARP's connection manager lets a connection attempt end before its id can go; ten seconds on soft-iWARP.
+    // iWARP's connection manager lets a connection attempt end before its id can go; ten seconds on
+    // soft-iWARP.
     let bound = Duration::from_secs(if iwarp(&peer) { 30 } else { 10 });
     assert!(
         took >= Duration::from_millis(290) && took < bound,

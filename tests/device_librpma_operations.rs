@@ -97,7 +97,8 @@ fn a_flush_reads_no_further_than_its_region() {
 
 #[test]
 fn there_are_two_kinds_of_flush() {
-    // An exhaustive match of a foreign crate: there is no third that one could ask for. The C interface gives INVAL.
+    // An exhaustive match of a foreign crate: there is no third that one could ask for. The C
+    // interface gives INVAL.
     for kind in FLUSHES {
         match kind {
             FlushKind::Persistent | FlushKind::Visibility => {}

@@ -10,8 +10,8 @@ use rpma::{
     Signal, Srq, SrqCfg, Usage, WcStatus,
 };
 
-/// `round` must leave what the process and the kernel hold as it was. The first round is not counted: the libraries keep a few
-/// things once they are used.
+/// `round` must leave what the process and the kernel hold as it was. The first round is not
+/// counted: the libraries keep a few things once they are used.
 fn leaves_nothing(rounds: usize, mut round: impl FnMut(usize)) {
     round(0);
     let before = held();
@@ -49,12 +49,14 @@ fn post(client: &Connection, local: &LocalRegion, log: &LocalRegion, len: u64) {
     client.read(&here, &there, Signal::Always(2)).unwrap();
 }
 
-/// On real soft-iWARP the many connections that are left in the midst take many minutes; the stand-in is like it and quick.
+/// On real soft-iWARP the many connections that are left in the midst take many minutes; the
+/// stand-in is like it and quick.
 fn too_slow_here() -> bool {
     !on_standin() && std::env::var("RPMA_TEST_DEV").as_deref() == Ok("siw")
 }
 
-/// The turn, and the device, which must be given back before the turn is: what is held is counted of the whole process.
+/// The turn, and the device, which must be given back before the turn is: what is held is counted
+/// of the whole process.
 macro_rules! alone_on_device {
     () => {{
         let turn = alone();

@@ -1,5 +1,6 @@
-//! Long reads, flushes and words on Soft-RoCE, whose driver loses its way where packets are lost: what
-//! is done in another way there looks like one operation all the same. Other devices run it too.
+//! Long reads, flushes and words on Soft-RoCE, whose driver loses its way where packets are lost:
+//! what is done in another way there looks like one operation all the same. Other devices run it
+//! too.
 
 mod common;
 

@@ -137,7 +137,8 @@ fn regions_are_shown_in_one_line() {
 fn any_owner_with_a_stable_address_will_do() {
     struct Skewed(Vec<u8>);
 
-    // SAFETY: the content of a vector that nobody else has; 3 bytes less than it has, from the third on.
+    // SAFETY: the content of a vector that nobody else has; 3 bytes less than it has, from the
+    // third on.
     unsafe impl StableBytes for Skewed {
         fn as_mut_ptr(&mut self) -> *mut u8 {
             self.0.as_mut_ptr().wrapping_add(3)
@@ -241,7 +242,8 @@ fn a_file_of_a_dax_file_system_is_persistent_memory() {
 
     let peer = device!();
     let outcome = peer.register(memory, remote_usage());
-    // On-demand paging of Soft-RoCE leaves out the offset within the page, so it must not have been tried.
+    // On-demand paging of Soft-RoCE leaves out the offset within the page, so it must not have been
+    // tried.
     if peer.capabilities().odp.supported && !is_soft_roce(&peer) {
         let region = outcome.unwrap();
         println!("{region:?}");

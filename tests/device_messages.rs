@@ -1,4 +1,5 @@
-//! Immediate data and invalidated keys: what comes with a message or a write, from a connection and from a batch.
+//! Immediate data and invalidated keys: what comes with a message or a write, from a connection and
+//! from a batch.
 
 mod common;
 

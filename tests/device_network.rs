@@ -1,5 +1,6 @@
-//! What happens when the network under a device changes, and names with several addresses. These tests change this machine's
-//! network, so they run only where RPMA_TEST_NETDEV names an interface that may be set down: in the guest.
+//! What happens when the network under a device changes, and names with several addresses. These
+//! tests change this machine's network, so they run only where RPMA_TEST_NETDEV names an interface
+//! that may be set down: in the guest.
 
 mod common;
 

@@ -20,7 +20,8 @@ fn a_fence_waits_for_the_reads_before_it() {
     let rig = rig(&peer, &ConnCfg::new().sq_size(32));
     let word = rig.remote.slice(0..8).unwrap();
     for n in 0..50u64 {
-        // What is read is what is written back, behind the fence: without it the write could take the buffer's old bytes.
+        // What is read is what is written back, behind the fence: without it the write could take
+        // the buffer's old bytes.
         rig.log.write_at(0, &n.to_le_bytes()).unwrap();
         let buffer = rig.local.slice(0..8).unwrap();
         rig.client.read(&buffer, &word, Signal::OnError(1)).unwrap();
@@ -191,7 +192,8 @@ fn few_responder_resources_slow_reads_down_and_lose_none() {
     );
 }
 
-/// Soft-RoCE takes 7, which is the default, for retries without end: an operation whose peer was gone never completed.
+/// Soft-RoCE takes 7, which is the default, for retries without end: an operation whose peer was
+/// gone never completed.
 #[test]
 fn soft_roce_is_not_asked_for_retries_without_end() {
     let peer = device!();

@@ -1,4 +1,5 @@
-//! Short operations whose bytes cross a page: right on every device, and the fault of soft-iWARP's driver that they go around.
+//! Short operations whose bytes cross a page: right on every device, and the fault of soft-iWARP's
+//! driver that they go around.
 
 mod common;
 
@@ -7,7 +8,8 @@ use rpma::{ConnCfg, FlushKind, LocalSlice, Peer, RemoteSlice, Signal, Usage, WcS
 
 const PAGE: u64 = 4096;
 
-/// Every way of up to 32 bytes to cross the first page's end: how many bytes, and how many of them before it.
+/// Every way of up to 32 bytes to cross the first page's end: how many bytes, and how many of them
+/// before it.
 fn crossings() -> impl Iterator<Item = (u64, u64)> {
     (2..=32).flat_map(|len| (1..len).map(move |before| (len, before)))
 }
@@ -146,7 +148,8 @@ fn as_many_split_reads_as_the_send_queue_was_asked_for_fit() {
     success(rig.client.cq(), asked.into());
 }
 
-/// When a kernel comes whose driver is right, this test fails on it: then the table in `src/verbs/workarounds.rs` gets a line.
+/// When a kernel comes whose driver is right, this test fails on it: then the table in
+/// `src/verbs/workarounds.rs` gets a line.
 #[test]
 fn soft_iwarp_still_has_the_fault() {
     let peer = device!();

@@ -1,4 +1,5 @@
-//! Receives of no bytes: they take messages of no bytes, on every queue and by every way of posting.
+//! Receives of no bytes: they take messages of no bytes, on every queue and by every way of
+//! posting.
 
 mod common;
 

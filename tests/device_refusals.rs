@@ -1,5 +1,5 @@
-//! Regions, rights, words and descriptors that cannot be right are refused before anything is posted, by an error that names the
-//! argument; and the connection goes on.
+//! Regions, rights, words and descriptors that cannot be right are refused before anything is
+//! posted, by an error that names the argument; and the connection goes on.
 
 mod common;
 

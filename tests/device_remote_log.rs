@@ -1,4 +1,5 @@
-//! The log of the example, as processes: a server, clients, a client that is killed, and the look at what they leave.
+//! The log of the example, as processes: a server, clients, a client that is killed, and the look
+//! at what they leave.
 
 mod common;
 #[allow(dead_code)]

@@ -1,4 +1,5 @@
-//! Many connections, many messages, many rounds; and what is held at the end is what was held before.
+//! Many connections, many messages, many rounds; and what is held at the end is what was held
+//! before.
 //!
 //! RPMA_TEST_SCALE divides the numbers where somebody is in a hurry.
 
@@ -40,7 +41,8 @@ fn many_connections_through_one_endpoint_and_one_loop() {
         held()
     };
     let start = Instant::now();
-    // The user-space part of soft-iWARP takes the offset of its 145th page of queues for a failure, and an end of a connection has three.
+    // The user-space part of soft-iWARP takes the offset of its 145th page of queues for a failure,
+    // and an end of a connection has three.
     let many = if iwarp(&peer) { 20 } else { scaled(200) } as usize;
     let inbox = region(&peer, many * 8, Usage::RECV, |_| 0);
     let (endpoint, port) = listen(&peer);
@@ -64,7 +66,8 @@ fn many_connections_through_one_endpoint_and_one_loop() {
             // All at once are gone.
         });
 
-        // The server: one thread, one epoll. Number 0 is the endpoint; connection n has 2n + 2 for events, 2n + 3 for completions.
+        // The server: one thread, one epoll. Number 0 is the endpoint; connection n has 2n + 2 for
+        // events, 2n + 3 for completions.
         let epoll = Epoll::new();
         epoll.add(&endpoint, 0);
         let mut served: Vec<Served> = Vec::new();
@@ -147,8 +150,9 @@ fn many_messages_on_one_shared_receive_queue() {
             .collect();
         let taken: [AtomicU64; CLIENTS as usize] = Default::default();
         std::thread::scope(|scope| {
-            // How many of each client's messages were taken, and their receives posted again: no client runs ahead of that by more than
-            // its share, as iWARP ends a connection whose message finds no receive.
+            // How many of each client's messages were taken, and their receives posted again: no
+            // client runs ahead of that by more than its share, as iWARP ends a connection whose
+            // message finds no receive.
             let taken = &taken;
             for (c, pair) in pairs.iter().enumerate() {
                 scope.spawn(move || {
@@ -338,7 +342,8 @@ fn a_peer_that_is_killed_under_load_is_noticed() {
     let (endpoint, port) = listen(&peer);
     let mut before = None;
     for round in 0..4 {
-        // On iWARP the side that asked must send first, and a message that finds no receive ends the connection.
+        // On iWARP the side that asked must send first, and a message that finds no receive ends
+        // the connection.
         let role = match round % 2 == 0 || iwarp(&peer) {
             true => "writes",
             false => "reads its messages",

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use common::*;
 use rpma::{ConnCfg, Error, LocalRegion, LocalSlice, Peer, Signal, Srq, SrqCfg, Usage, WcStatus};
 
-/// Several connections to one SRQ; each sends its number; where they arrive is for the caller to see.
+/// Several connections to one SRQ; each sends its number; where they arrive is for the caller to
+/// see.
 fn on_srq(peer: &Peer, cfg: &ConnCfg, srq: &Srq) -> (Vec<Pair>, LocalRegion) {
     let inbox = region(peer, 4096, Usage::RECV, |_| 0);
     for n in 0..4u64 {

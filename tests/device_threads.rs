@@ -120,7 +120,8 @@ fn threads_may_register_connect_and_drop_at_once() {
                             let event = server.next_event_timeout(LONG).unwrap().unwrap();
                             assert_eq!(event.kind(), rpma::ConnEventKind::Closed);
                         }
-                        // The client's last message of the handshake can come after its first of the end.
+                        // The client's last message of the handshake can come after its first of
+                        // the end.
                         Err(err) => assert!(
                             matches!(err, Error::Connection { event, .. } if event == CmEventKind::DISCONNECTED),
                             "{err:?}"

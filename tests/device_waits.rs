@@ -1,4 +1,5 @@
-//! Waiting: nothing there, something there, in time and not, by method and by fd, from one thread and several.
+//! Waiting: nothing there, something there, in time and not, by method and by fd, from one thread
+//! and several.
 
 mod common;
 
@@ -130,7 +131,8 @@ fn what_comes_wakes_whoever_waits() {
     for wait in &mut waits {
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                // A wait may end without news: the queue was armed when a completion was there already.
+                // A wait may end without news: the queue was armed when a completion was there
+                // already.
                 loop {
                     if let Some(wc) = wait() {
                         return wc;

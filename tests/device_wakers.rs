@@ -241,8 +241,8 @@ fn events_of_a_shared_channel_are_taken_without_arming() {
     assert!(server.try_wait().unwrap().is_none());
 }
 
-/// As a reactor does it: on an edge, go on until there is nothing. `two` makes two events before the
-/// first edge is looked at, and `one` makes another after all were taken.
+/// As a reactor does it: on an edge, go on until there is nothing. `two` makes two events before
+/// the first edge is looked at, and `one` makes another after all were taken.
 fn under_edges(fd: &impl AsFd, two: impl FnOnce(), one: impl FnOnce(), take: impl Fn() -> usize) {
     let epoll = Epoll::new();
     epoll.add_edge(fd, 7);

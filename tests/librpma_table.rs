@@ -1,6 +1,7 @@
 //! docs/librpma.md says what takes the place of each C function: is it complete, and is it true?
 //!
-//! That the list of functions is that of Debian's library, `ci/test.d` checks where that library is.
+//! That the list of functions is that of Debian's library, `ci/test.d` checks where that library
+//! is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -129,7 +130,8 @@ fn the_search_for_a_path_can_fail() {
     assert!(!names("let _ = rpma::Cq::poll_one;", "rpma::Cq::poll"));
 }
 
-/// Who looks for a C function in the documentation finds the Rust item: it has the C name as an alias.
+/// Who looks for a C function in the documentation finds the Rust item: it has the C name as an
+/// alias.
 #[test]
 fn every_function_is_an_alias_in_the_documentation() {
     let text = read("docs/librpma.md");

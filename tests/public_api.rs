@@ -1,4 +1,5 @@
-//! What needs no device: types, configurations, descriptors; and what a machine without RDMA is told.
+//! What needs no device: types, configurations, descriptors; and what a machine without RDMA is
+//! told.
 
 use std::time::Duration;
 

@@ -59,7 +59,8 @@ impl Rig {
     }
 }
 
-/// The take found the queue unarmed and could not arm it: what came then gave no event, and the next wait never ended.
+/// The take found the queue unarmed and could not arm it: what came then gave no event, and the
+/// next wait never ended.
 #[test]
 fn a_wait_after_a_take_that_could_not_arm_does_not_hang() {
     let Some(standin) = standin("a_wait_after_a_take_that_could_not_arm_does_not_hang") else {
@@ -79,7 +80,8 @@ fn a_wait_after_a_take_that_could_not_arm_does_not_hang() {
     assert!(cq.poll_one().unwrap().is_some());
 }
 
-/// The wait took the event and could not arm the queue again: with no event left and none to come, the next wait never ended.
+/// The wait took the event and could not arm the queue again: with no event left and none to come,
+/// the next wait never ended.
 #[test]
 fn a_wait_after_one_that_could_not_arm_does_not_hang() {
     let Some(standin) = standin("a_wait_after_one_that_could_not_arm_does_not_hang") else {
@@ -140,8 +142,8 @@ fn a_refused_destruction_does_not_hide_the_limit() {
     assert_eq!(Peer::local(ADDR).unwrap().max_inline().unwrap(), known);
 }
 
-/// Each handle had a gate of its own before the one fd of the device: two saw that it is readable, one read, and the other one
-/// stayed in the read for ever, its timeout past.
+/// Each handle had a gate of its own before the one fd of the device: two saw that it is readable,
+/// one read, and the other one stayed in the read for ever, its timeout past.
 #[test]
 fn two_handles_wait_for_one_async_event() {
     let Some(standin) = standin("two_handles_wait_for_one_async_event") else {

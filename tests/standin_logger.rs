@@ -1,4 +1,5 @@
-//! A logger that panics or calls back, while things end and the device refuses to end them; on the stand-in device of `ci/standin`.
+//! A logger that panics or calls back, while things end and the device refuses to end them; on the
+//! stand-in device of `ci/standin`.
 
 use std::{
     any::Any,

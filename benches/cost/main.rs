@@ -1,7 +1,7 @@
 //! One operation of rpma, again and again: what `ci/cost` counts the instructions of.
 //!
-//! `cost OP N` sets up two connected ends on the stand-in device in its null mode and does OP N times. `ci/cost` runs it twice under callgrind, with
-//! different N, and takes the difference.
+//! `cost OP N` sets up two connected ends on the stand-in device in its null mode and does OP N
+//! times. `ci/cost` runs it twice under callgrind, with different N, and takes the difference.
 
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
@@ -35,8 +35,8 @@ fn run(op: &str, n: u64) -> rpma::Result<()> {
         standin.null(true);
     }
     let peer = Peer::local(ADDRESS)?;
-    // What is done around the faults of Soft-RoCE's driver is left out: librpma and verbs by hand do not
-    // do it either.
+    // What is done around the faults of Soft-RoCE's driver is left out: librpma and verbs by hand
+    // do not do it either.
     let cfg = ConnCfg::new()
         .sq_size(64)
         .timeout(LONG)
@@ -57,8 +57,9 @@ fn run(op: &str, n: u64) -> rpma::Result<()> {
     repeat(op, n, &client, &near, &far)
 }
 
-/// A loop in a function of its own, as in a program; all in one function would have too few registers. What it works on may change with
-/// each call as far as the compiler knows, as it may in C: else it would check once what is the same each time.
+/// A loop in a function of its own, as in a program; all in one function would have too few
+/// registers. What it works on may change with each call as far as the compiler knows, as it may in
+/// C: else it would check once what is the same each time.
 macro_rules! looped {
     ($n:ident, ($($arg:ident: $type:ty),*), $([$($before:tt)*],)? |$i:ident| $body:expr) => {{
         #[inline(never)]

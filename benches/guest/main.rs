@@ -1,7 +1,7 @@
 //! Patterns of operations on a real device, through rpma: what `ci/bench` measures in a guest.
 //!
-//! `guest [-t] [-y] [-c] WHAT@SIZE*N[/HOW]…`: each case is done N times, and a line tells what it took. `benches/guest/measure` has the cases, `raw.c`
-//! and `librpma.c` do the same by other means.
+//! `guest [-t] [-y] [-c] WHAT@SIZE*N[/HOW]…`: each case is done N times, and a line tells what it
+//! took. `benches/guest/measure` has the cases, `raw.c` and `librpma.c` do the same by other means.
 
 mod cases;
 mod ends;
@@ -14,7 +14,8 @@ use ends::Ends;
 /// What the options say.
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
-    /// Count the ticks of the time stamp counter: where the guest counts instructions, it advances by one with each.
+    /// Count the ticks of the time stamp counter: where the guest counts instructions, it advances
+    /// by one with each.
     ticks: bool,
     /// Give the processor away where nothing is there to poll for.
     yields: bool,

@@ -1,14 +1,17 @@
-//! Many connections on one thread, setting them up, registering memory and batches of any size, on a real device: what `ci/bench` measures in a guest.
+//! Many connections on one thread, setting them up, registering memory and batches of any size, on
+//! a real device: what `ci/bench` measures in a guest.
 //!
 //! `scale KIND…`, each of KIND one of:
 //!
-//! - `connections:N`: N connections with completion queues of their own, what they hold and how fast messages pass through them
+//! - `connections:N`: N connections with completion queues of their own, what they hold and how
+//!   fast messages pass through them
 //! - `shared:N`: the same, with one receive queue and one completion queue for all that is received
 //! - `setup:N`: N connections, one after the other
 //! - `register:BYTES`: registering and deregistering memory of that size
 //! - `batch:N`: writes, N to a doorbell
 //!
-//! It prints a RESULT line for each figure (the format: benches/report). `benches/scale/librpma.c` does the same through librpma.
+//! It prints a RESULT line for each figure (the format: benches/report). `benches/scale/librpma.c`
+//! does the same through librpma.
 
 mod connections;
 mod costs;

@@ -49,8 +49,8 @@ impl Cfg {
             .sq_size(self.sq_size.load(Relaxed))
             .rq_size(self.rq_size.load(Relaxed))
             .shared_channel(self.shared_channel.load(Relaxed));
-        // SAFETY: the contract of C: the handle that the configuration holds is null or alive whenever a
-        // connection is made with it.
+        // SAFETY: the contract of C: the handle that the configuration holds is null or alive
+        // whenever a connection is made with it.
         match unsafe { self.srq.load(Acquire).as_ref() } {
             Some(srq) => cfg.srq(srq),
             None => cfg,
@@ -63,7 +63,8 @@ pub(crate) fn chosen(cfg: Option<&Cfg>) -> ConnCfg {
     let chosen = cfg.map_or_else(ConnCfg::new, Cfg::get);
     let chosen = chosen
         .device_workarounds(std::env::var_os("RPMA_WORKAROUNDS").is_none_or(|value| value != "0"));
-    // The C interface has no argument for it, and 21 bytes of a descriptor have no room for an agreement.
+    // The C interface has no argument for it, and 21 bytes of a descriptor have no room for an
+    // agreement.
     match std::env::var_os("RPMA_FLUSH_METHOD") {
         Some(method) if method == "native" => chosen.flush_method(FlushMethod::Native),
         Some(method) if method == "read" => chosen.flush_method(FlushMethod::ReadAfterWrite),

@@ -70,7 +70,8 @@ pub unsafe extern "C" fn rpma_cq_get_wc(
     0
 }
 
-/// The number for wrong arguments, hidden: else the compiler has it ready on the way of the right ones.
+/// The number for wrong arguments, hidden: else the compiler has it ready on the way of the right
+/// ones.
 #[cold]
 #[inline(never)]
 fn invalid() -> c_int {

@@ -1,16 +1,21 @@
-//! The C interface of librpma: `librpma.so.0` for programs that were written for librpma 1.0 to 1.3.
+//! The C interface of librpma: `librpma.so.0` for programs that were written for librpma 1.0 to
+//! 1.3.
 //!
-//! Every function here checks its arguments, calls the Rust crate and turns the outcome into a number. What the functions do is
-//! said in `include/librpma.h`, what differs from librpma in `docs/c-abi.md`.
+//! Every function here checks its arguments, calls the Rust crate and turns the outcome into a
+//! number. What the functions do is said in `include/librpma.h`, what differs from librpma in
+//! `docs/c-abi.md`.
 //!
 //! # Safety
-//! The contract of each function is that of C: a pointer is null or points at what its type says, a handle comes from the function
-//! that makes it and was not deleted, and nobody uses a handle while another thread deletes it. Under this contract the parameter types
-//! (`Option<&T>` for a handle, `Option<&mut MaybeUninit<T>>` for a place that gets a value, `Option<&mut Option<Box<T>>>` for a place
-//! that holds a handle) are valid, and the code behind them is safe Rust, except where raw bytes and strings come in.
+//! The contract of each function is that of C: a pointer is null or points at what its type says, a
+//! handle comes from the function that makes it and was not deleted, and nobody uses a handle while
+//! another thread deletes it. Under this contract the parameter types (`Option<&T>` for a handle,
+//! `Option<&mut MaybeUninit<T>>` for a place that gets a value, `Option<&mut Option<Box<T>>>` for a
+//! place that holds a handle) are valid, and the code behind them is safe Rust, except where raw
+//! bytes and strings come in.
 //!
-//! Handles are boxes of the Rust types; a `struct rpma_cq` is the completion queue inside of its connection or shared receive queue. All of
-//! them may be used by several threads at once. A panic becomes `RPMA_E_UNKNOWN`.
+//! Handles are boxes of the Rust types; a `struct rpma_cq` is the completion queue inside of its
+//! connection or shared receive queue. All of them may be used by several threads at once. A panic
+//! becomes `RPMA_E_UNKNOWN`.
 
 mod conn;
 mod conn_cfg;
@@ -60,8 +65,9 @@ impl From<Error> for Failure {
 
 /// Exports functions that give 0 or one of librpma's numbers.
 ///
-/// A function may have a quick way, tried first: `quick { … } else { … }`. It gives the result, or what became of an attempt: where that was
-/// `Undecided` the body does it. It has no guard against panics and must not panic.
+/// A function may have a quick way, tried first: `quick { … } else { … }`. It gives the result, or
+/// what became of an attempt: where that was `Undecided` the body does it. It has no guard against
+/// panics and must not panic.
 macro_rules! c_api {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?)
         $(quick $quick:block else)? $body:block)*) => {$(
@@ -108,7 +114,8 @@ fn done(attempt: Attempt) -> Result<c_int, Attempt> {
 /// Runs the body of one function.
 #[inline]
 fn call(name: &'static str, line: u32, body: impl FnOnce() -> Outcome) -> c_int {
-    // What a panic leaves behind is only what the types guard themselves: nothing is shared but through locks and atomics.
+    // What a panic leaves behind is only what the types guard themselves: nothing is shared but
+    // through locks and atomics.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(Failure::Code(code))) => code,

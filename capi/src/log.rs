@@ -1,7 +1,8 @@
 //! Where messages go: a function of the program's, or by default syslog and stderr.
 //!
-//! The crate's messages come through the `log` facade. The library links its own copy of it, so the logger set here is seen by nobody
-//! else; it is set when the first peer is made or the log is first spoken to, never at load.
+//! The crate's messages come through the `log` facade. The library links its own copy of it, so the
+//! logger set here is seen by nobody else; it is set when the first peer is made or the log is
+//! first spoken to, never at load.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint},
@@ -72,7 +73,8 @@ c_api! {
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It fails where the static library is part of a Rust program that has a logger: then that one is right.
+        // It fails where the static library is part of a Rust program that has a logger: then that
+        // one is right.
         if log::set_logger(&Bridge).is_ok() {
             set_max_level();
         }
@@ -154,7 +156,8 @@ pub(crate) fn emit(
     }
 }
 
-/// Syslog, and stderr as far as the auxiliary threshold goes. Neither is opened or set up: both are the program's.
+/// Syslog, and stderr as far as the auxiliary threshold goes. Neither is opened or set up: both are
+/// the program's.
 fn by_default(level: c_int, file: &str, line: u32, function: &str, message: fmt::Arguments<'_>) {
     let (priority, name) = match level {
         FATAL => (libc::LOG_CRIT, "*FATAL* "),
@@ -188,7 +191,8 @@ fn now() -> (CString, i64) {
         tv_nsec: 0,
     };
     let mut parts = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: all places are ours and large enough; an all-zero `tm` is a valid one, should the conversion fail.
+    // SAFETY: all places are ours and large enough; an all-zero `tm` is a valid one, should the
+    // conversion fail.
     unsafe {
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut time);
         libc::localtime_r(&time.tv_sec, parts.as_mut_ptr());

@@ -52,8 +52,8 @@ pub(crate) fn range(offset: usize, len: usize) -> Outcome<(u64, u64)> {
     Ok((offset as u64, end as u64))
 }
 
-/// `asked`, and what the device lets the process do with such a region anyway: librpma's programs may count on it, since librpma never
-/// looks.
+/// `asked`, and what the device lets the process do with such a region anyway: librpma's programs
+/// may count on it, since librpma never looks.
 fn usable(asked: Usage, iwarp: bool) -> Usage {
     let mut usage = asked | Usage::WRITE_SRC | Usage::SEND;
     if asked.intersects(Usage::READ_DST | Usage::WRITE_DST | Usage::RECV) {
@@ -88,8 +88,9 @@ c_api! {
             return Err(INVAL);
         }
         let usage = Usage::from_bits_truncate(known_usage(usage)?);
-        // SAFETY: the contract of C, and of RDMA: the memory stays where it is until it is deregistered. Whether it can be written to
-        // is known to the kernel, which refuses what cannot be; the C interface never writes.
+        // SAFETY: the contract of C, and of RDMA: the memory stays where it is until it is
+        // deregistered. Whether it can be written to is known to the kernel, which refuses what
+        // cannot be; the C interface never writes.
         let memory = unsafe { Memory::from_raw_parts(ptr.cast(), size, true) }?;
         let iwarp = peer.capabilities().transport.is_iwarp();
         let region = peer.register(memory, usable(usage, iwarp))?;
@@ -97,7 +98,8 @@ c_api! {
         Ok(())
     }
 
-    /// Deregisters memory. Where the device refuses, the handle is as it was: neither moved nor replaced, so its copies stay valid.
+    /// Deregisters memory. Where the device refuses, the handle is as it was: neither moved nor
+    /// replaced, so its copies stay valid.
     fn rpma_mr_dereg(mr_ptr: Slot<'_, Local>) {
         let slot = given(mr_ptr)?;
         if let Some(mr) = slot {

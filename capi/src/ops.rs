@@ -175,7 +175,8 @@ c_api! {
             _ => return Err(INVAL),
         };
         let range = match len {
-            // librpma reads 8 bytes whatever the length is: so a flush of none is one of what follows.
+            // librpma reads 8 bytes whatever the length is: so a flush of none is one of what
+            // follows.
             0 => {
                 let rest = region.len().saturating_sub(dst_offset as u64).min(8);
                 remote_slice(region, dst_offset, rest as usize)?

@@ -11,7 +11,8 @@ use rpma::capi_support::{RawContext, capabilities, uses_odp};
 
 use crate::{INVAL, Out, c_api, given, log, text};
 
-/// The contexts that were handed out, each once. A program has no way to give one back, so they stay open until the process ends.
+/// The contexts that were handed out, each once. A program has no way to give one back, so they
+/// stay open until the process ends.
 static HANDED_OUT: Mutex<Vec<RawContext>> = Mutex::new(Vec::new());
 
 const LOCAL: c_uint = 0;

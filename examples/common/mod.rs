@@ -1,4 +1,5 @@
-//! What the examples share: the command line, waiting with a time limit, and the client of the message servers.
+//! What the examples share: the command line, waiting with a time limit, and the client of the
+//! message servers.
 #![allow(dead_code, reason = "no example uses all of it")]
 
 use std::{error::Error, process::ExitCode, time::Duration};
@@ -23,7 +24,8 @@ pub struct Args {
     pub extra: Option<String>,
 }
 
-/// Runs the side that the command line asks for. A failure is told on stderr and by the exit status.
+/// Runs the side that the command line asks for. A failure is told on stderr and by the exit
+/// status.
 pub fn run(server: fn(&Args) -> Outcome, client: fn(&Args) -> Outcome) -> ExitCode {
     let mut words = std::env::args();
     let name = words.next().unwrap_or_default();
@@ -104,8 +106,8 @@ pub fn region_with(peer: &Peer, text: &[u8], usage: Usage) -> Outcome<LocalRegio
     Ok(peer.register(memory, usage)?)
 }
 
-/// Memory of `len` bytes: of the file or the persistent memory device that the command line names, or volatile where it
-/// names none. A file that is not there is made.
+/// Memory of `len` bytes: of the file or the persistent memory device that the command line names,
+/// or volatile where it names none. A file that is not there is made.
 pub fn memory_of(args: &Args, len: usize) -> Outcome<Memory> {
     Ok(match &args.extra {
         None => Memory::anonymous(len)?,
@@ -117,7 +119,8 @@ pub fn memory_of(args: &Args, len: usize) -> Outcome<Memory> {
 /// How many questions [`ask`] has.
 pub const QUESTIONS: u64 = 50;
 
-/// The client of the examples whose point is their server: sends numbers, one at a time, and gets the square of each.
+/// The client of the examples whose point is their server: sends numbers, one at a time, and gets
+/// the square of each.
 pub fn ask(args: &Args) -> Outcome {
     let peer = Peer::remote(&args.addr)?;
     let question = peer.register(Memory::anonymous(8)?, Usage::SEND)?;

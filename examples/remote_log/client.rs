@@ -141,7 +141,8 @@ impl RemoteLog {
         let welcome = Welcome::decode(conn.private_data()).ok_or("this server has no log")?;
         conn.apply_peer_cfg(&welcome.cfg);
 
-        // Persistence needs both: memory that is persistent, and a server that vouches for the way to it.
+        // Persistence needs both: memory that is persistent, and a server that vouches for the way
+        // to it.
         let persistent = welcome.cfg.direct_write_to_pmem();
         let kind = match persistent && welcome.log.can_flush(FlushKind::Persistent) {
             true => FlushKind::Persistent,
@@ -188,8 +189,8 @@ impl RemoteLog {
             self.conn
                 .flush(&self.tail_word, self.kind, Signal::Always(3))?;
         } else {
-            // The order in the batch is the order at the server: the tail is not written before the record is flushed, and not at all
-            // when that fails.
+            // The order in the batch is the order at the server: the tail is not written before the
+            // record is flushed, and not at all when that fails.
             let mut batch = self.conn.batch();
             batch.write(&self.staging.slice(..len)?, &slot, Signal::OnError(0))?;
             batch.flush(&slot, self.kind, Signal::OnError(1))?;

@@ -3,10 +3,11 @@
 //! 1. A client appends records, and ends.
 //! 2. A client is killed by SIGKILL at a random record; the next one goes on.
 //! 3. The network is cut at a random record; the next client goes on.
-//! 4. The network device is set down at a random record, and the server killed by SIGKILL; the file is read.
+//! 4. The network device is set down at a random record, and the server killed by SIGKILL; the file
+//!    is read.
 //!
-//! After each: all records that were acknowledged are in the log, whole and in sequence; at most one more, which was under way; and what lies
-//! beyond the tail counts for nothing.
+//! After each: all records that were acknowledged are in the log, whole and in sequence; at most
+//! one more, which was under way; and what lies beyond the tail counts for nothing.
 
 use std::{
     io::{BufRead, BufReader, IsTerminal},
@@ -42,7 +43,8 @@ pub struct Args {
     /// Persistent memory for the log (/dev/dax0.0): what is there is lost. Else a file in /dev/shm
     #[arg(long)]
     pmem: Option<PathBuf>,
-    /// The network interface to cut in the third run and to set down in the fourth; without it the network is left alone
+    /// The network interface to cut in the third run and to set down in the fourth; without it the
+    /// network is left alone
     #[arg(long)]
     cut_link: Option<String>,
 }
@@ -105,7 +107,8 @@ struct Demo {
     server: Server,
     log: PathBuf,
     addr: String,
-    /// The number of the log's records that a client had acknowledged: clients keep it, and it outlives them.
+    /// The number of the log's records that a client had acknowledged: clients keep it, and it
+    /// outlives them.
     acks: Memory,
     acks_path: PathBuf,
     records: u64,
@@ -128,8 +131,8 @@ impl Demo {
         say(format_args!("        {} is as before again", link.name));
         self.next_client()?;
 
-        // Software RoCE makes no new connection once its own connection manager has tried to send while the device was down: so this
-        // comes last.
+        // Software RoCE makes no new connection once its own connection manager has tried to send
+        // while the device was down: so this comes last.
         if !link.iwarp {
             let _restore = OnDrop(|| {
                 let _ = link.set(&["up"]);
@@ -226,7 +229,8 @@ impl Demo {
         Ok(())
     }
 
-    /// Reads the log: `acknowledged` records must be there, and at most one more, which was under way.
+    /// Reads the log: `acknowledged` records must be there, and at most one more, which was under
+    /// way.
     fn check(&self, acknowledged: u64) -> Outcome<u64> {
         let found = store::contents(&store::open_read_only(&self.log)?)??;
         say(format_args!(
@@ -363,7 +367,8 @@ struct Link {
 impl Link {
     fn of(name: &str, addr: &str) -> Outcome<Link> {
         let iwarp = Peer::local(addr)?.capabilities().transport.is_iwarp();
-        // TCP to an address of the machine's own takes the loopback. Its patience is a quarter of an hour unless it is told otherwise.
+        // TCP to an address of the machine's own takes the loopback. Its patience is a quarter of
+        // an hour unless it is told otherwise.
         if iwarp {
             std::fs::write("/proc/sys/net/ipv4/tcp_retries2", "3")?;
         }
@@ -376,7 +381,8 @@ impl Link {
         })
     }
 
-    /// RoCE: gives the interface another hardware address. What is connected sends to one that is no more; new connections find the new one.
+    /// RoCE: gives the interface another hardware address. What is connected sends to one that is
+    /// no more; new connections find the new one.
     fn cut(&self) -> Outcome {
         match self.iwarp {
             true => self.set(&["down"]),

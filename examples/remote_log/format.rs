@@ -13,8 +13,9 @@
 //! | 8..16 | sequence number, counted from 0 |
 //! | 16.. | payload, then zeros up to a multiple of 8 |
 //!
-//! Numbers are little-endian. The tail alone decides what is committed: what lies beyond it is no record, whole as it may look. The id, made
-//! anew with each log, keeps records of an older log in the same place from passing for this one's.
+//! Numbers are little-endian. The tail alone decides what is committed: what lies beyond it is no
+//! record, whole as it may look. The id, made anew with each log, keeps records of an older log in
+//! the same place from passing for this one's.
 
 /// Where the tail word is. A cache line of its own, and 8-byte aligned: it is written atomically.
 pub const TAIL_AT: u64 = 64;
@@ -124,7 +125,8 @@ pub fn encode_record(record: &mut Vec<u8>, id: u64, sequence: u64, payload: &[u8
     record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The record at the start of `bytes`, if a whole one is there: its sequence number, and the bytes that it takes.
+/// The record at the start of `bytes`, if a whole one is there: its sequence number, and the bytes
+/// that it takes.
 fn decode_record(bytes: &[u8], id: u64) -> Result<(u64, usize), Torn> {
     let payload = u32_at(bytes, 0).ok_or(Torn::Length)? as usize;
     let record = bytes.get(..record_len(payload)).ok_or(Torn::Length)?;

@@ -1,5 +1,5 @@
-//! What server and client tell each other as private data of the connection's establishment, where a request has room for 56 bytes and an
-//! answer for 196. Some transports pad it with zeros.
+//! What server and client tell each other as private data of the connection's establishment, where
+//! a request has room for 56 bytes and an answer for 196. Some transports pad it with zeros.
 
 use rpma::{Descriptor, PeerCfg, RemoteRegion};
 

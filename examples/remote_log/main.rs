@@ -1,5 +1,5 @@
-//! A log in another machine's memory: a client appends records to it by RDMA, and the machine that owns it proves afterwards, whatever
-//! happened, that every committed record is whole.
+//! A log in another machine's memory: a client appends records to it by RDMA, and the machine that
+//! owns it proves afterwards, whatever happened, that every committed record is whole.
 //!
 //! ```text
 //! remote_log server --addr 192.168.77.1 --file /dev/shm/log
@@ -8,9 +8,11 @@
 //! remote_log demo --addr 192.168.77.1          all of it, with accidents
 //! ```
 //!
-//! Each record is written and flushed; only then the 8-byte tail, which decides what is committed, is moved behind it by an atomic write, and
-//! flushed too (see client.rs). No code of the server runs meanwhile: it hands out the key to its memory (hello.rs), looks whether the
-//! client is alive, and takes the key back before anyone else gets one (server.rs). The bytes are described in format.rs.
+//! Each record is written and flushed; only then the 8-byte tail, which decides what is committed,
+//! is moved behind it by an atomic write, and flushed too (see client.rs). No code of the server
+//! runs meanwhile: it hands out the key to its memory (hello.rs), looks whether the client is
+//! alive, and takes the key back before anyone else gets one (server.rs). The bytes are described
+//! in format.rs.
 
 #![forbid(unsafe_code)]
 

@@ -2,18 +2,21 @@
 //!
 //! # One writer at a time
 //!
-//! While a client writes, no code runs here, so nothing here could tell a good write from a late one of a client that was given up. What keeps
-//! late writes out is the device: before another client is let in, the queue pair of the old one is destroyed and its registration, and with
-//! it its key, revoked. Only then the log is read, and registered anew, with another key, for the next. After this fence not even packets
-//! that are still under way can change the log.
+//! While a client writes, no code runs here, so nothing here could tell a good write from a late
+//! one of a client that was given up. What keeps late writes out is the device: before another
+//! client is let in, the queue pair of the old one is destroyed and its registration, and with it
+//! its key, revoked. Only then the log is read, and registered anew, with another key, for the
+//! next. After this fence not even packets that are still under way can change the log.
 //!
 //! # How a dead client is noticed
 //!
 //! - A process that ends, killed or not: its kernel closes the connection, and an event comes here.
-//! - A link that is cut, a machine that is switched off: no event comes. So now and then this side writes nothing, 0 bytes, to the client's
-//!   memory: the client's device has to acknowledge it, and this one gives up after a bounded number of retries (seconds; on iWARP
-//!   it is up to TCP, see tcp_retries2 in tcp(7)).
-//! - A new client need not wait for that: it takes over, and the old one, dead or only believed so, is fenced off.
+//! - A link that is cut, a machine that is switched off: no event comes. So now and then this side
+//!   writes nothing, 0 bytes, to the client's memory: the client's device has to acknowledge it,
+//!   and this one gives up after a bounded number of retries (seconds; on iWARP it is up to TCP,
+//!   see tcp_retries2 in tcp(7)).
+//! - A new client need not wait for that: it takes over, and the old one, dead or only believed so,
+//!   is fenced off.
 
 use std::{
     os::fd::AsFd,
@@ -50,7 +53,8 @@ pub struct Args {
     /// The port to listen on; 0 lets the system choose
     #[arg(long, default_value = "7204")]
     port: String,
-    /// The log: a file (made if it is not there; on tmpfs, such as /dev/shm, unless the device has on-demand paging) or /dev/dax
+    /// The log: a file (made if it is not there; on tmpfs, such as /dev/shm, unless the device has
+    /// on-demand paging) or /dev/dax
     #[arg(long)]
     file: PathBuf,
     /// The bytes that a new log takes
@@ -59,7 +63,8 @@ pub struct Args {
     /// Make a new log, whatever is there
     #[arg(long)]
     format: bool,
-    /// Declare: the file is persistent memory, and what comes from the network reaches it without stopping in a volatile cache
+    /// Declare: the file is persistent memory, and what comes from the network reaches it without
+    /// stopping in a volatile cache
     #[arg(long)]
     pmem: bool,
     /// End after so many clients
@@ -294,7 +299,8 @@ impl Client {
     /// Asks whether the client's device is there, and takes its answers.
     fn feel_pulse(&mut self) -> Outcome {
         match self.asked {
-            // On iWARP the side that asked for the connection has to be the first to send (RFC 5044, section 7.1.2): has it?
+            // On iWARP the side that asked for the connection has to be the first to send (RFC
+            // 5044, section 7.1.2): has it?
             None if self.iwarp
                 && self.region.load_u64(TAIL_AT, Ordering::Relaxed)? == self.tail => {}
             None => {

@@ -13,7 +13,8 @@ use crate::{
     format::{self, Contents, Damage, Header, RECORDS_AT, TAIL_AT},
 };
 
-/// Maps the log at `path`. Makes a new one of `capacity` bytes if there is none, or if `anew` says so; never over something else unasked.
+/// Maps the log at `path`. Makes a new one of `capacity` bytes if there is none, or if `anew` says
+/// so; never over something else unasked.
 pub fn open(path: &Path, capacity: u64, anew: bool) -> Outcome<(Memory, Contents)> {
     let size = usize::try_from(capacity)?;
     let memory = match path.metadata() {

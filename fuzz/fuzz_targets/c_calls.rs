@@ -1,4 +1,5 @@
-//! Calls of the C interface in any order with any arguments that C's contract allows, on the stand-in device.
+//! Calls of the C interface in any order with any arguments that C's contract allows, on the
+//! stand-in device.
 #![no_main]
 
 use std::{
@@ -90,8 +91,8 @@ struct PrivateData {
 
 fuzz_target!(|data: &[u8]| {
     let mut memory = vec![0u8; 8192];
-    // SAFETY: each handle is null or alive, and used as its kind; the memory outlives its registrations; buffers are as long as the
-    // functions write.
+    // SAFETY: each handle is null or alive, and used as its kind; the memory outlives its
+    // registrations; buffers are as long as the functions write.
     unsafe {
         let mut handles = Handles::default();
         let mut ctx = null_mut();

@@ -29,6 +29,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(slice.slice(..end - start + 1).is_err());
     }
     assert!(region.slice(..=u64::MAX).is_err());
-    // The end of a region is a range of it, and one region ends there: all of the address space but its last byte.
+    // The end of a region is a range of it, and one region ends there: all of the address space but
+    // its last byte.
     assert_eq!(region.slice(u64::MAX..).is_ok(), region.len() == u64::MAX);
 });

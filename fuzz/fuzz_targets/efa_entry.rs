@@ -1,4 +1,5 @@
-//! A made-up ring: the first byte says how many entries it has, the second how long they are, the rest is what a device wrote.
+//! A made-up ring: the first byte says how many entries it has, the second how long they are, the
+//! rest is what a device wrote.
 #![no_main]
 
 use std::num::NonZeroU32;

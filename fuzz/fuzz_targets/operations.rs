@@ -1,6 +1,7 @@
 //! Ranges, operations and batches at random, on the stand-in device, against a model of the memory.
 //!
-//! The first byte says what the device is like: Soft-RoCE with native flush and atomic write, Soft-iWARP without atomics, or Mellanox-like.
+//! The first byte says what the device is like: Soft-RoCE with native flush and atomic write,
+//! Soft-iWARP without atomics, or Mellanox-like.
 #![no_main]
 
 use std::{cell::OnceCell, time::Duration};

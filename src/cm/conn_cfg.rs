@@ -82,16 +82,17 @@ impl ConnCfg {
 
     /// The least number of entries of the main completion queue. Default: 10.
     ///
-    /// The queue is made larger where it must be to hold everything that can be outstanding: it never overruns unless more than
-    /// [`sq_size`](Self::sq_size) signalled operations are posted without completions being taken, which software devices let one do.
+    /// The queue is made larger where it must be to hold everything that can be outstanding: it
+    /// never overruns unless more than [`sq_size`](Self::sq_size) signalled operations are posted
+    /// without completions being taken, which software devices let one do.
     #[doc(alias = "rpma_conn_cfg_set_cq_size")]
     pub fn cq_size(mut self, entries: u32) -> Self {
         self.cq_size = entries;
         self
     }
 
-    /// The least number of entries of a completion queue for receives alone; 0 (the default) lets receives complete on
-    /// the main one. Made larger where it must be, as the main one.
+    /// The least number of entries of a completion queue for receives alone; 0 (the default) lets
+    /// receives complete on the main one. Made larger where it must be, as the main one.
     #[doc(alias = "rpma_conn_cfg_set_rcq_size")]
     pub fn rcq_size(mut self, entries: u32) -> Self {
         self.rcq_size = entries;
@@ -122,17 +123,19 @@ impl ConnCfg {
 
     /// Receives come from this shared receive queue. Default: from the connection's own.
     ///
-    /// A shared receive queue that has a completion queue replaces the connection's receive CQ, whatever
-    /// [`rcq_size`](Self::rcq_size) says. It must be of the connection's own [`Peer`](crate::Peer): a connection of another one is refused,
-    /// since the device would look for its memory in the wrong protection domain.
+    /// A shared receive queue that has a completion queue replaces the connection's receive CQ,
+    /// whatever [`rcq_size`](Self::rcq_size) says. It must be of the connection's own
+    /// [`Peer`](crate::Peer): a connection of another one is refused, since the device would look
+    /// for its memory in the wrong protection domain.
     #[doc(alias = "rpma_conn_cfg_set_srq")]
     pub fn srq(mut self, srq: &Srq) -> Self {
         self.srq = Some(srq.clone());
         self
     }
 
-    /// The inline data that one operation may carry, in bytes. Default: 8. The device may grant more; at least 8 are asked for,
-    /// which an atomic write needs on devices that have none of their own.
+    /// The inline data that one operation may carry, in bytes. Default: 8. The device may grant
+    /// more; at least 8 are asked for, which an atomic write needs on devices that have none of
+    /// their own.
     pub fn max_inline(mut self, bytes: u32) -> Self {
         self.max_inline = bytes;
         self
@@ -144,8 +147,9 @@ impl ConnCfg {
         self
     }
 
-    /// The completion vector, and so the interrupt and the CPU, that completion events come by; below
-    /// [`Capabilities::completion_vectors`](crate::Capabilities::completion_vectors). Default: 0.
+    /// The completion vector, and so the interrupt and the CPU, that completion events come by;
+    /// below [`Capabilities::completion_vectors`](crate::Capabilities::completion_vectors).
+    /// Default: 0.
     pub fn comp_vector(mut self, vector: u32) -> Self {
         self.comp_vector = vector;
         self
@@ -157,16 +161,18 @@ impl ConnCfg {
         self
     }
 
-    /// How often the devices of both sides send again what was not acknowledged, 0 to 7. Default: 7. The side that asks for the connection
-    /// decides. Ignored by iWARP, which is on TCP. On Soft-RoCE, which takes 7 for retries without end, 7 is 6.
+    /// How often the devices of both sides send again what was not acknowledged, 0 to 7. Default:
+    /// 7. The side that asks for the connection decides. Ignored by iWARP, which is on TCP. On
+    /// Soft-RoCE, which takes 7 for retries without end, 7 is 6.
     pub fn retry_count(mut self, count: u8) -> Self {
         self.retry_count = count;
         self
     }
 
-    /// How often the *peer's* device tries again to send here while no receive is posted, 0 to 6; 7 (the default) is for ever: an end that
-    /// never posts a receive then holds its peer up without an error. The connection manager has each side say this for the other
-    /// (`rdma_connect(3)`); ignored by iWARP, which ends the connection at once.
+    /// How often the *peer's* device tries again to send here while no receive is posted, 0 to 6; 7
+    /// (the default) is for ever: an end that never posts a receive then holds its peer up without
+    /// an error. The connection manager has each side say this for the other (`rdma_connect(3)`);
+    /// ignored by iWARP, which ends the connection at once.
     pub fn rnr_retry_count(mut self, count: u8) -> Self {
         self.rnr_retry_count = count;
         self
@@ -186,13 +192,15 @@ impl ConnCfg {
         self
     }
 
-    /// How many reads, atomics and flushes of the peer this side answers at once. Default: what the device can (255).
+    /// How many reads, atomics and flushes of the peer this side answers at once. Default: what the
+    /// device can (255).
     pub fn responder_resources(mut self, count: u8) -> Self {
         self.responder_resources = count;
         self
     }
 
-    /// How many reads, atomics and flushes this side may have in flight. Default: what the device can (255).
+    /// How many reads, atomics and flushes this side may have in flight. Default: what the device
+    /// can (255).
     pub fn initiator_depth(mut self, count: u8) -> Self {
         self.initiator_depth = count;
         self
@@ -207,8 +215,9 @@ impl ConnCfg {
         self
     }
 
-    /// How long the device waits for an acknowledgement, as an exponent from 0 to 31: 4.096 us times 2 to the power of it
-    /// (`rdma_set_option(3)`, `RDMA_OPTION_ID_ACK_TIMEOUT`). Default: the connection manager's.
+    /// How long the device waits for an acknowledgement, as an exponent from 0 to 31: 4.096 us
+    /// times 2 to the power of it (`rdma_set_option(3)`, `RDMA_OPTION_ID_ACK_TIMEOUT`). Default:
+    /// the connection manager's.
     pub fn ack_timeout(mut self, exponent: u8) -> Self {
         self.ack_timeout = Some(exponent);
         self
@@ -256,22 +265,24 @@ impl ConnCfg {
         self.srq.as_ref()
     }
 
-    /// Whether operations that a fault of the device's driver would spoil are done in another way. Default: yes.
+    /// Whether operations that a fault of the device's driver would spoil are done in another way.
+    /// Default: yes.
     ///
-    /// Soft-iWARP (siw, Linux 6.12 to 7.3) sends wrong bytes where 32 bytes or fewer cross a page. So
-    /// there short writes and sends are posted inline, and a short read whose source crosses a page is
-    /// two reads. In a batch the bytes of such a write are taken when it is added.
+    /// Soft-iWARP (siw, Linux 6.12 to 7.3) sends wrong bytes where 32 bytes or fewer cross a page.
+    /// So there short writes and sends are posted inline, and a short read whose source crosses a
+    /// page is two reads. In a batch the bytes of such a write are taken when it is added.
     ///
-    /// Soft-RoCE (rxe, Linux 6.12 and 7.3) loses its way where packets are lost or late: a read longer
-    /// than the path MTU can succeed with a buffer that is only partly filled, and native flushes,
-    /// native atomic writes and fenced operations fail or never complete. So there a signalled read of
-    /// more than 256 bytes is two reads, of which the second has the last 8 bytes;
-    /// [`FlushMethod::Auto`] flushes to visibility by reading; and an atomic write is an inline write
-    /// without a fence, which is in order there. Flushes to persistence stay native where the region's
-    /// are: reading writes no caches back. Avoid fences there.
+    /// Soft-RoCE (rxe, Linux 6.12 and 7.3) loses its way where packets are lost or late: a read
+    /// longer than the path MTU can succeed with a buffer that is only partly filled, and native
+    /// flushes, native atomic writes and fenced operations fail or never complete. So there a
+    /// signalled read of more than 256 bytes is two reads, of which the second has the last 8
+    /// bytes; [`FlushMethod::Auto`] flushes to visibility by reading; and an atomic write is an
+    /// inline write without a fence, which is in order there. Flushes to persistence stay native
+    /// where the region's are: reading writes no caches back. Avoid fences there.
     ///
-    /// A read that is two takes two places of the send queue, which is made twice as long for it, and
-    /// gives one completion, whose [`byte_len`](crate::Completion::byte_len) is that of the second.
+    /// A read that is two takes two places of the send queue, which is made twice as long for it,
+    /// and gives one completion, whose [`byte_len`](crate::Completion::byte_len) is that of the
+    /// second.
     ///
     /// docs/reliability.md has the list of faults.
     pub fn device_workarounds(mut self, yes: bool) -> Self {

@@ -25,14 +25,16 @@ use crate::{
 
 /// A connection, from the moment when it is asked for or accepted.
 ///
-/// Operations are in the list of methods below: each checks all of its arguments, posts one work request and returns; its
-/// outcome comes as a [`Completion`](crate::Completion) on [`cq`](Self::cq). [`batch`](Self::batch) posts many with one doorbell.
+/// Operations are in the list of methods below: each checks all of its arguments, posts one work
+/// request and returns; its outcome comes as a [`Completion`](crate::Completion) on
+/// [`cq`](Self::cq). [`batch`](Self::batch) posts many with one doorbell.
 ///
-/// Its events (established, closed, lost) come by [`next_event`](Self::next_event) and its like; [`event_fd`](Self::event_fd) is readable when one is
-/// there. All methods may be called by several threads at once.
+/// Its events (established, closed, lost) come by [`next_event`](Self::next_event) and its like;
+/// [`event_fd`](Self::event_fd) is readable when one is there. All methods may be called by several
+/// threads at once.
 ///
-/// Dropping a connection closes it: the peer sees it closed, operations in flight are gone without a completion. The drop
-/// does not wait for the peer.
+/// Dropping a connection closes it: the peer sees it closed, operations in flight are gone without
+/// a completion. The drop does not wait for the peer.
 #[doc(alias = "rpma_conn")]
 pub struct Connection {
     pub(super) parts: Parts,
@@ -75,8 +77,10 @@ impl Connection {
         }
     }
 
-    /// Connects to `node` and `service` and waits until the connection is established: [`ConnRequest::new`],
-    /// [`ConnRequest::connect`] and [`wait_established`](Self::wait_established) under one deadline, [`ConnCfg::timeout`] from now.
+    /// Connects to `node` and `service` and waits until the connection is established:
+    /// [`ConnRequest::new`], [`ConnRequest::connect`] and
+    /// [`wait_established`](Self::wait_established) under one deadline, [`ConnCfg::timeout`] from
+    /// now.
     ///
     /// # Errors
     /// Those of the three.
@@ -146,7 +150,8 @@ impl Connection {
     /// Waits for the connection's next event.
     ///
     /// # Errors
-    /// What the provider says; [`Error::Woken`] where an [`event_waker`](Self::event_waker) ended it.
+    /// What the provider says; [`Error::Woken`] where an [`event_waker`](Self::event_waker) ended
+    /// it.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_conn_next_event")]
@@ -197,8 +202,8 @@ impl Connection {
         Ok(Some(event))
     }
 
-    /// Keeps what the event says of the connection, and says whether it is the answer that an active
-    /// side waits for.
+    /// Keeps what the event says of the connection, and says whether it is the answer that an
+    /// active side waits for.
     fn note(&self, event: RawEvent) -> (ConnEvent, bool) {
         let event = ConnEvent::of(&event);
         let mut answered = false;
@@ -220,8 +225,8 @@ impl Connection {
         (event, answered)
     }
 
-    /// Takes note of how many reads the peer answers. On iWARP the events do not tell: soft-iWARP (Linux 6.12) gives the
-    /// number that the peer asks for.
+    /// Takes note of how many reads the peer answers. On iWARP the events do not tell: soft-iWARP
+    /// (Linux 6.12) gives the number that the peer asks for.
     pub(super) fn agree(&self, offered_depth: u8) {
         if self.parts.iwarp() {
             return;
@@ -252,9 +257,9 @@ impl Connection {
         }
     }
 
-    /// What ends waits for the connection's events from another thread: [`next_event`](Self::next_event),
-    /// [`wait_established`](Self::wait_established) and their like. Waits for completions have
-    /// [`Cq::waker`].
+    /// What ends waits for the connection's events from another thread:
+    /// [`next_event`](Self::next_event), [`wait_established`](Self::wait_established) and their
+    /// like. Waits for completions have [`Cq::waker`].
     ///
     /// # Errors
     /// [`Error::Provider`] where there is no fd left for it.
@@ -269,17 +274,19 @@ impl Connection {
             .flatten()
     }
 
-    /// The fd that is readable when an event of the connection is there. It is in non-blocking mode,
-    /// and must stay so. Under `EPOLLET` take events after each edge until
+    /// The fd that is readable when an event of the connection is there. It is in non-blocking
+    /// mode, and must stay so. Under `EPOLLET` take events after each edge until
     /// [`try_next_event`](Self::try_next_event) gives `None`.
     #[doc(alias = "rpma_conn_get_event_fd")]
     pub fn event_fd(&self) -> BorrowedFd<'_> {
         self.parts.id.event_fd()
     }
 
-    /// Asks the peer to close the connection, and does not wait: the end comes as an event, [`ConnEventKind::Closed`](crate::ConnEventKind::Closed), on
-    /// both sides; on InfiniBand and RoCE it comes on this side once the peer has answered by disconnecting too, or by dropping its connection.
-    /// This side's operations in flight, and its receives, complete with [`WcStatus::WR_FLUSH_ERR`](crate::WcStatus::WR_FLUSH_ERR).
+    /// Asks the peer to close the connection, and does not wait: the end comes as an event,
+    /// [`ConnEventKind::Closed`](crate::ConnEventKind::Closed), on both sides; on InfiniBand and
+    /// RoCE it comes on this side once the peer has answered by disconnecting too, or by dropping
+    /// its connection. This side's operations in flight, and its receives, complete with
+    /// [`WcStatus::WR_FLUSH_ERR`](crate::WcStatus::WR_FLUSH_ERR).
     ///
     /// # Errors
     /// What `rdma_disconnect(3)` says, such as `EINVAL` where the connection is none.
@@ -288,7 +295,8 @@ impl Connection {
         self.parts.id.disconnect()
     }
 
-    /// Closes the connection and gives back all that it took, as dropping it does, and says what the library said.
+    /// Closes the connection and gives back all that it took, as dropping it does, and says what
+    /// the library said.
     #[doc(alias = "rpma_conn_delete")]
     pub fn close(self) -> Result<()> {
         self.parts.close()
@@ -309,7 +317,8 @@ impl Connection {
         }
     }
 
-    /// Waits until one of the completion queues has news, `timeout` at most; `None` when neither had.
+    /// Waits until one of the completion queues has news, `timeout` at most; `None` when neither
+    /// had.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -325,8 +334,8 @@ impl Connection {
         self.fired(Until::Now, true)
     }
 
-    /// Waits for the next event of the completion queues, takes it and leaves its queue unarmed: for
-    /// those who call [`Cq::arm`] themselves, and poll once more before each wait.
+    /// Waits for the next event of the completion queues, takes it and leaves its queue unarmed:
+    /// for those who call [`Cq::arm`] themselves, and poll once more before each wait.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -384,8 +393,8 @@ impl Connection {
         &self.parts.cq
     }
 
-    /// The completion queue of receives: the shared receive queue's where that has one, else the connection's own where it was asked for;
-    /// `None` where receives complete on the main one.
+    /// The completion queue of receives: the shared receive queue's where that has one, else the
+    /// connection's own where it was asked for; `None` where receives complete on the main one.
     #[doc(alias = "rpma_conn_get_rcq")]
     pub fn rcq(&self) -> Option<&Cq> {
         self.parts
@@ -400,8 +409,8 @@ impl Connection {
         self.parts.srq.as_ref()
     }
 
-    /// The private data of the peer: a passive connection has those of the request; an active one those of the answer, once it is
-    /// established. Some transports pad them with zeros.
+    /// The private data of the peer: a passive connection has those of the request; an active one
+    /// those of the answer, once it is established. Some transports pad them with zeros.
     #[doc(alias = "rpma_conn_get_private_data")]
     pub fn private_data(&self) -> &[u8] {
         self.parts.private_data.get().map_or(&[], |data| data)
@@ -415,7 +424,8 @@ impl Connection {
             .set_direct_write_to_pmem(cfg.direct_write_to_pmem());
     }
 
-    /// The number of the queue pair: what its completions carry ([`Completion::qp_num`](crate::Completion::qp_num)).
+    /// The number of the queue pair: what its completions carry
+    /// ([`Completion::qp_num`](crate::Completion::qp_num)).
     #[doc(alias = "rpma_conn_get_qp_num")]
     pub fn qp_num(&self) -> u32 {
         self.parts.qp.num()
@@ -441,7 +451,8 @@ impl Connection {
         &self.parts.qp
     }
 
-    /// The C queue pair, for calls that this crate does not have. It lives as long as the connection.
+    /// The C queue pair, for calls that this crate does not have. It lives as long as the
+    /// connection.
     pub fn as_raw_qp(&self) -> *mut rdma_sys::ibv_qp {
         self.parts.qp.as_ptr()
     }

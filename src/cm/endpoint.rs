@@ -31,7 +31,8 @@ impl EndpointCfg {
         EndpointCfg::default()
     }
 
-    /// How many requests may wait to be taken; more are rejected by the kernel. Default: 0, which is the system's own limit.
+    /// How many requests may wait to be taken; more are rejected by the kernel. Default: 0, which
+    /// is the system's own limit.
     pub fn backlog(mut self, requests: u32) -> Self {
         self.backlog = requests;
         self
@@ -46,8 +47,8 @@ impl EndpointCfg {
 
 /// A listening endpoint: where peers ask for connections.
 ///
-/// [`AsFd`] gives an fd that is readable when a request waits. Dropping the endpoint stops listening; requests that were not taken
-/// are rejected, those that were live on.
+/// [`AsFd`] gives an fd that is readable when a request waits. Dropping the endpoint stops
+/// listening; requests that were not taken are rejected, those that were live on.
 #[doc(alias = "rpma_ep")]
 pub struct Endpoint {
     id: Id,
@@ -55,8 +56,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens on the local address `node` and the port or service `service` ("0" lets the system choose: see
-    /// [`local_addr`](Self::local_addr)).
+    /// Listens on the local address `node` and the port or service `service` ("0" lets the system
+    /// choose: see [`local_addr`](Self::local_addr)).
     ///
     /// # Errors
     /// [`Error::Resolve`] for a name that is none, [`Error::InvalidArgument`] for a service that is
@@ -104,12 +105,13 @@ impl Endpoint {
         &self.peer
     }
 
-    /// Waits for the next request, and gives it queues as `cfg` says. Requests that their peers have given up meanwhile are passed over.
+    /// Waits for the next request, and gives it queues as `cfg` says. Requests that their peers
+    /// have given up meanwhile are passed over.
     ///
     /// # Errors
-    /// What the provider says of the queues: the request is then rejected, and the endpoint goes on. [`Error::Connection`] with
-    /// [`CmEventKind::DEVICE_REMOVAL`] when the device is gone. [`Error::Woken`] where a
-    /// [`waker`](Self::waker) ended the wait.
+    /// What the provider says of the queues: the request is then rejected, and the endpoint goes
+    /// on. [`Error::Connection`] with [`CmEventKind::DEVICE_REMOVAL`] when the device is gone.
+    /// [`Error::Woken`] where a [`waker`](Self::waker) ended the wait.
     ///
     /// Source: `rdma_get_cm_event(3)`.
     #[doc(alias = "rpma_ep_next_conn_req")]
@@ -121,9 +123,10 @@ impl Endpoint {
         }
     }
 
-    /// Waits for the next request, accepts it with `private_data` and waits until the connection is established, for [`ConnCfg::timeout`] at
-    /// most: [`next_request`](Self::next_request), [`ConnRequest::connect`] and [`Connection::wait_established`] in one call, for servers that have
-    /// nothing to do in between.
+    /// Waits for the next request, accepts it with `private_data` and waits until the connection is
+    /// established, for [`ConnCfg::timeout`] at most: [`next_request`](Self::next_request),
+    /// [`ConnRequest::connect`] and [`Connection::wait_established`] in one call, for servers that
+    /// have nothing to do in between.
     ///
     /// # Errors
     /// Those of the three. What failed is that one connection; the endpoint goes on.
@@ -133,7 +136,8 @@ impl Endpoint {
         Ok(conn)
     }
 
-    /// Waits for the next request, `timeout` at most; `None` when there was none. Errors as [`next_request`](Self::next_request).
+    /// Waits for the next request, `timeout` at most; `None` when there was none. Errors as
+    /// [`next_request`](Self::next_request).
     pub fn next_request_timeout(
         &self,
         cfg: &ConnCfg,
@@ -168,7 +172,8 @@ impl Endpoint {
                     }
                 }
                 CmEventKind::DEVICE_REMOVAL => return Err(ConnEvent::of(&event).into_error()),
-                // A peer that gave up before its request was taken, for one. The id is not ours to destroy.
+                // A peer that gave up before its request was taken, for one. The id is not ours to
+                // destroy.
                 kind => {
                     drop(event);
                     log::debug!(target: "rpma", "the endpoint ignores {kind:?}");
@@ -203,7 +208,8 @@ impl fmt::Debug for Endpoint {
 
 impl AsFd for Endpoint {
     /// Readable when a request waits. It is in non-blocking mode, and must stay so. Under `EPOLLET`
-    /// take requests after each edge until [`try_next_request`](Self::try_next_request) gives `None`.
+    /// take requests after each edge until [`try_next_request`](Self::try_next_request) gives
+    /// `None`.
     #[doc(alias = "rpma_ep_get_fd")]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.id.event_fd()

@@ -15,7 +15,8 @@ pub enum ConnEventKind {
     /// The connection is established.
     #[doc(alias = "RPMA_CONN_ESTABLISHED")]
     Established,
-    /// The connection was closed. It can come twice: at the disconnection and at the end of its time-wait state.
+    /// The connection was closed. It can come twice: at the disconnection and at the end of its
+    /// time-wait state.
     #[doc(alias = "RPMA_CONN_CLOSED")]
     Closed,
     /// The connection was lost: it failed while being established, or the device is gone.
@@ -70,8 +71,9 @@ impl ConnEvent {
         self.kind
     }
 
-    /// 0, a positive errno, or for [`CmEventKind::REJECTED`] the transport's reason (InfiniBand: the CM's reject code, 28 where the
-    /// peer's program rejected, 8 where nobody listens; iWARP: a positive errno).
+    /// 0, a positive errno, or for [`CmEventKind::REJECTED`] the transport's reason (InfiniBand:
+    /// the CM's reject code, 28 where the peer's program rejected, 8 where nobody listens; iWARP: a
+    /// positive errno).
     pub fn status(&self) -> i32 {
         self.status
     }

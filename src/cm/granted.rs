@@ -24,7 +24,8 @@ impl Connection {
         self.parts.qp.sq_depth()
     }
 
-    /// The number of receives that can be outstanding, as the device granted it; 0 with a shared receive queue.
+    /// The number of receives that can be outstanding, as the device granted it; 0 with a shared
+    /// receive queue.
     pub fn rq_size(&self) -> u32 {
         self.parts.qp.rq_depth()
     }
@@ -47,8 +48,8 @@ impl Connection {
         self.parts.qp.flushes_natively(kind)
     }
 
-    /// Is an atomic write the device's own? Else it is an inline write, behind a fence where the device
-    /// needs one.
+    /// Is an atomic write the device's own? Else it is an inline write, behind a fence where the
+    /// device needs one.
     pub fn has_native_atomic_write(&self) -> bool {
         self.parts.qp.features().atomic_write
     }

@@ -11,23 +11,27 @@ use crate::{
 
 /// # Operations
 ///
-/// Each posts one work request and does not block. All arguments are checked first: what is refused by
-/// [`Error::LengthMismatch`](crate::Error::LengthMismatch), [`TooLong`](crate::Error::TooLong), [`Misaligned`](crate::Error::Misaligned),
-/// [`MissingUsage`](crate::Error::MissingUsage), [`ForeignRegion`](crate::Error::ForeignRegion), [`InvalidArgument`](crate::Error::InvalidArgument)
-/// or [`NotSupported`](crate::Error::NotSupported) was not posted, and the connection goes on.
+/// Each posts one work request and does not block. All arguments are checked first: what is refused
+/// by [`Error::LengthMismatch`](crate::Error::LengthMismatch), [`TooLong`](crate::Error::TooLong),
+/// [`Misaligned`](crate::Error::Misaligned), [`MissingUsage`](crate::Error::MissingUsage),
+/// [`ForeignRegion`](crate::Error::ForeignRegion),
+/// [`InvalidArgument`](crate::Error::InvalidArgument) or
+/// [`NotSupported`](crate::Error::NotSupported) was not posted, and the connection goes on.
 /// [`QueueFull`](crate::Error::QueueFull) means: take completions, then try again.
 ///
 /// The last argument is a [`Signal`](crate::Signal), or a [`Post`] made of one.
 impl Connection {
     for_each_operation!(operation_methods![&self], &mut Now(self.qp()));
 
-    /// Posts a receive into `dst`: the next message that no earlier receive takes goes there. An empty slice takes messages of no
-    /// bytes, and immediate data. The completion carries `wr_id`, and comes on [`rcq`](Self::rcq) where there is one.
+    /// Posts a receive into `dst`: the next message that no earlier receive takes goes there. An
+    /// empty slice takes messages of no bytes, and immediate data. The completion carries `wr_id`,
+    /// and comes on [`rcq`](Self::rcq) where there is one.
     ///
     /// `dst` must be registered for [`Usage::RECV`](crate::Usage::RECV).
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::Error::InvalidArgument) where the connection has a shared receive queue: post to that.
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) where the connection has a shared receive
+    /// queue: post to that.
     ///
     /// Source: `ibv_post_recv(3)`.
     #[inline]

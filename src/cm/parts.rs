@@ -1,4 +1,5 @@
-//! What a connection is made of, and how it is made: the completion queues, then the queue pair that completes on them.
+//! What a connection is made of, and how it is made: the completion queues, then the queue pair
+//! that completes on them.
 
 use std::sync::OnceLock;
 
@@ -15,8 +16,9 @@ use crate::{
     verbs::{RawQp, SHORT, Workarounds},
 };
 
-/// What a request and the connection that it becomes hold. The order of the fields is the order in which they go: the queue pair (with
-/// its id) before the queues that it completes on and the memory that it reads into.
+/// What a request and the connection that it becomes hold. The order of the fields is the order in
+/// which they go: the queue pair (with its id) before the queues that it completes on and the
+/// memory that it reads into.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) qp: Qp,
@@ -125,7 +127,8 @@ impl Queues {
         let own_srq_cq = cfg.srq.as_ref().is_some_and(|srq| srq.rcq().is_some());
         let receives = cfg.srq.as_ref().map_or(cfg.rq_size, Srq::depth);
         let separate = cfg.rcq_size > 0 && !own_srq_cq;
-        // What can be outstanding; at first as asked for, then, where the device granted longer queues, as granted.
+        // What can be outstanding; at first as asked for, then, where the device granted longer
+        // queues, as granted.
         let mut sends = send_queue(peer, cfg);
         let mut receives = receives;
         for last in [false, true] {
@@ -186,7 +189,8 @@ fn create_cqs(
     Ok((cq, rcq))
 }
 
-/// The send operations that this crate posts, as a queue pair with extended operations must be asked for them.
+/// The send operations that this crate posts, as a queue pair with extended operations must be
+/// asked for them.
 const COMMON_OPS: ffi::ibv_qp_create_send_ops_flags = ffi::IBV_QP_EX_WITH_RDMA_WRITE
     | ffi::IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
     | ffi::IBV_QP_EX_WITH_SEND
@@ -203,7 +207,8 @@ fn optional_ops(features: &Features) -> ffi::ibv_qp_create_send_ops_flags {
     }
 }
 
-/// Creates the queue pair of `id`, with as much of native flush and atomic write as device and library have together.
+/// Creates the queue pair of `id`, with as much of native flush and atomic write as device and
+/// library have together.
 fn create_qp(
     peer: &Peer,
     id: &mut Id,
@@ -280,7 +285,8 @@ fn workarounds(peer: &Peer, cfg: &ConnCfg) -> Workarounds {
     }
 }
 
-/// The length of the send queue: what was asked for, and as much again where each operation may be split.
+/// The length of the send queue: what was asked for, and as much again where each operation may be
+/// split.
 fn send_queue(peer: &Peer, cfg: &ConnCfg) -> u32 {
     let parts = match workarounds(peer, cfg).intersects(Workarounds::SPLIT_READS) {
         true => 2,

@@ -11,11 +11,12 @@ use crate::{
     Call, Error, Peer, RecvBatch, Result, mr::LocalSlice, numbers::CmEventKind, wait::Until,
 };
 
-/// A connection that is not made yet: one that this side asks for ([`ConnRequest::new`]), or one that a peer asks for
-/// ([`Endpoint::next_request`](crate::Endpoint::next_request)).
+/// A connection that is not made yet: one that this side asks for ([`ConnRequest::new`]), or one
+/// that a peer asks for ([`Endpoint::next_request`](crate::Endpoint::next_request)).
 ///
-/// It has its queues already: receives can be posted before the connection is made, so that no message finds none.
-/// Dropping an incoming request rejects it; dropping an outgoing one forgets it. Either way all that it took is given back.
+/// It has its queues already: receives can be posted before the connection is made, so that no
+/// message finds none. Dropping an incoming request rejects it; dropping an outgoing one forgets
+/// it. Either way all that it took is given back.
 #[doc(alias = "rpma_conn_req")]
 #[must_use = "dropping an incoming request rejects it"]
 pub struct ConnRequest {
@@ -46,7 +47,8 @@ pub(super) struct Param {
 }
 
 impl ConnRequest {
-    /// A request for a connection to `node`, an address or a name, and `service`, a port number or a service's name.
+    /// A request for a connection to `node`, an address or a name, and `service`, a port number or
+    /// a service's name.
     ///
     /// Blocks until name, address and route are resolved, for [`ConnCfg::timeout`] at most; all
     /// addresses of the name are tried in order, and what is left of the time is shared evenly
@@ -77,7 +79,8 @@ impl ConnRequest {
         let addresses = target.addresses(false, deadline, cfg.timeout)?;
         let mut last = None;
         for (n, address) in addresses.iter().enumerate() {
-            // An address that nobody has takes all the time that it is given: some must be left for those behind it.
+            // An address that nobody has takes all the time that it is given: some must be left for
+            // those behind it.
             let share = deadline.share(addresses.len() - n);
             match route_to(peer, address, cfg, share) {
                 Ok(id) => {
@@ -97,8 +100,8 @@ impl ConnRequest {
         Err(last.unwrap_or_else(|| Error::invalid("node", "resolves to nothing")))
     }
 
-    /// Takes the request of a peer that came in on `id`; on failure rejects and destroys it. `None` where that failed because the peer has
-    /// given up meanwhile.
+    /// Takes the request of a peer that came in on `id`; on failure rejects and destroys it. `None`
+    /// where that failed because the peer has given up meanwhile.
     pub(super) fn incoming(
         peer: &Peer,
         mut id: Id,
@@ -107,7 +110,8 @@ impl ConnRequest {
     ) -> Result<Option<Self>> {
         id.reject_on_drop(true);
         EventChannel::create().and_then(|channel| {
-            // First of all: no event of this connection may land on the listener's channel from now on.
+            // First of all: no event of this connection may land on the listener's channel from now
+            // on.
             id.migrate(channel)?;
             check_device(peer, &id)?;
             cfg.check()?;
@@ -171,13 +175,13 @@ impl ConnRequest {
         }
     }
 
-    /// Asks the peer for the connection, or accepts the one that it asked for, with private data for it (at most 56 bytes in a request and
-    /// 196 in an answer on InfiniBand and RoCE, 251 on iWARP). Does not wait: the outcome comes as an event; see
-    /// [`Connection::wait_established`].
+    /// Asks the peer for the connection, or accepts the one that it asked for, with private data
+    /// for it (at most 56 bytes in a request and 196 in an answer on InfiniBand and RoCE, 251 on
+    /// iWARP). Does not wait: the outcome comes as an event; see [`Connection::wait_established`].
     ///
     /// # Errors
-    /// [`Error::TooLong`] for private data that do not fit, before anything is sent; and what `rdma_connect(3)` or `rdma_accept(3)` says. An
-    /// incoming request that fails here is rejected.
+    /// [`Error::TooLong`] for private data that do not fit, before anything is sent; and what
+    /// `rdma_connect(3)` or `rdma_accept(3)` says. An incoming request that fails here is rejected.
     #[doc(alias = "rpma_conn_req_connect")]
     pub fn connect(mut self, private_data: Option<&[u8]>) -> Result<Connection> {
         let private_data = private_data.unwrap_or_default();
@@ -213,10 +217,12 @@ impl ConnRequest {
         Ok(conn)
     }
 
-    /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand and RoCE, 251 on iWARP). An outgoing request is forgotten.
+    /// Rejects an incoming request, with private data for the peer (at most 148 bytes on InfiniBand
+    /// and RoCE, 251 on iWARP). An outgoing request is forgotten.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for private data that do not fit (the request is then rejected without), and what `rdma_reject(3)` says.
+    /// [`Error::TooLong`] for private data that do not fit (the request is then rejected without),
+    /// and what `rdma_reject(3)` says.
     #[doc(alias = "rpma_conn_req_delete")]
     pub fn reject(mut self, private_data: Option<&[u8]>) -> Result<()> {
         if self.role == Role::Active {
@@ -234,7 +240,8 @@ impl ConnRequest {
         self.parts.close()
     }
 
-    /// The private data that came with an incoming request; empty for an outgoing one. Some transports pad it with zeros.
+    /// The private data that came with an incoming request; empty for an outgoing one. Some
+    /// transports pad it with zeros.
     #[doc(alias = "rpma_conn_req_get_private_data")]
     pub fn private_data(&self) -> &[u8] {
         self.parts.private_data.get().map_or(&[], |data| data)
@@ -266,7 +273,8 @@ impl ConnRequest {
         self.parts.qp.recv(std::slice::from_ref(dst), wr_id)
     }
 
-    /// Receives to be posted in one call, before the connection is made; see [`Connection::recv_batch`].
+    /// Receives to be posted in one call, before the connection is made; see
+    /// [`Connection::recv_batch`].
     pub fn recv_batch(&self) -> Result<RecvBatch<'_>> {
         self.parts.qp.recv_batch()
     }
@@ -313,7 +321,8 @@ fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> R
     if let Some(tos) = cfg.type_of_service {
         id.set_type_of_service(tos)?;
     }
-    // From the peer's own address where it has one of the same kind: that keeps the route on its device.
+    // From the peer's own address where it has one of the same kind: that keeps the route on its
+    // device.
     let source = peer
         .source()
         .filter(|source| source.family() == address.family());
@@ -332,8 +341,9 @@ fn route_to(peer: &Peer, address: &Address, cfg: &ConnCfg, deadline: Until) -> R
     Ok(id)
 }
 
-/// The connection manager counts private data in a byte, and MPA's enhanced handshake (RFC 6581) puts 4 bytes of read depths before
-/// them: longer ones are accepted, and the connection is then never made.
+/// The connection manager counts private data in a byte, and MPA's enhanced handshake (RFC 6581)
+/// puts 4 bytes of read depths before them: longer ones are accepted, and the connection is then
+/// never made.
 const IWARP_PRIVATE_DATA: usize = 251;
 
 /// What the kernel is told where there is no deadline.

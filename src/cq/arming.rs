@@ -89,8 +89,8 @@ impl Arming {
         self.set(UNARMED);
     }
 
-    /// Waits for news, and arms the queue again. That the queue is not armed is news: what came since
-    /// gives no event.
+    /// Waits for news, and arms the queue again. That the queue is not armed is news: what came
+    /// since gives no event.
     pub(crate) fn wait<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
         if !self.is_unarmed() {
             let Some(turn) = queue.turn() else {

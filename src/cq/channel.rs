@@ -48,15 +48,16 @@ impl AsFd for CompletionChannel {
     }
 }
 
-/// The turn to wait on a channel. What is armed is armed, and what fires is noted, while the turn is held: so no waiter can
-/// miss that another took the event that it waits for.
+/// The turn to wait on a channel. What is armed is armed, and what fires is noted, while the turn
+/// is held: so no waiter can miss that another took the event that it waits for.
 pub(crate) struct ChannelTurn<'c> {
     turn: Turn<'c>,
     raw: &'c Arc<RawChannel>,
 }
 
 impl ChannelTurn<'_> {
-    /// The queue of the next event within the time given. The event must be counted on that queue before the turn is given back.
+    /// The queue of the next event within the time given. The event must be counted on that queue
+    /// before the turn is given back.
     pub(crate) fn event(&self, until: Until) -> Result<Option<CqId>> {
         self.turn
             .wait(self.raw.as_fd(), until, || self.raw.take_event())

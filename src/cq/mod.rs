@@ -27,12 +27,13 @@ pub use crate::{
 
 /// A completion queue: where the outcome of operations and receives is taken from.
 ///
-/// [`poll`](Self::poll) takes what is there and never blocks. The waits block until there is something to poll for; after each, poll
-/// until nothing comes, then wait again. [`waker`](Self::waker) ends waits from another thread.
+/// [`poll`](Self::poll) takes what is there and never blocks. The waits block until there is
+/// something to poll for; after each, poll until nothing comes, then wait again.
+/// [`waker`](Self::waker) ends waits from another thread.
 ///
 /// [`AsFd`] gives the completion channel's fd for any reactor: it is readable when
-/// [`try_wait`](Self::try_wait) has something. Where the reactor tells of edges only (`EPOLLET`), go
-/// on after each edge until `try_wait` has nothing: several events may stand behind one edge.
+/// [`try_wait`](Self::try_wait) has something. Where the reactor tells of edges only (`EPOLLET`),
+/// go on after each edge until `try_wait` has nothing: several events may stand behind one edge.
 ///
 /// All methods may be called by several threads at once; a completion goes to one of them.
 #[derive(Debug)]
@@ -98,10 +99,11 @@ impl Cq {
         self.raw.entries()
     }
 
-    /// Takes the completions that are there, as many as `buf` holds, without blocking; the result is the part of `buf` that was
-    /// filled, empty when nothing was there.
+    /// Takes the completions that are there, as many as `buf` holds, without blocking; the result
+    /// is the part of `buf` that was filled, empty when nothing was there.
     ///
-    /// A failed operation is no error of this call: look at each completion's [`status`](Completion::status).
+    /// A failed operation is no error of this call: look at each completion's
+    /// [`status`](Completion::status).
     ///
     /// Source: `ibv_poll_cq(3)`.
     #[inline]
@@ -127,7 +129,8 @@ impl Cq {
     /// [`wait_event`](Self::wait_event), arms it and ends at once.
     ///
     /// # Errors
-    /// [`Error::Woken`] where a [`waker`](Self::waker) ended it. [`Error::SharedChannel`] where the completion channel is shared: use [`Connection::wait`](crate::Connection::wait).
+    /// [`Error::Woken`] where a [`waker`](Self::waker) ended it. [`Error::SharedChannel`] where the
+    /// completion channel is shared: use [`Connection::wait`](crate::Connection::wait).
     ///
     /// Source: `ibv_get_cq_event(3)`.
     #[doc(alias = "rpma_cq_wait")]
@@ -149,7 +152,8 @@ impl Cq {
         })
     }
 
-    /// Takes the queue's event if one is there, and arms the queue again; never blocks. `false` when there was none.
+    /// Takes the queue's event if one is there, and arms the queue again; never blocks. `false`
+    /// when there was none.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -157,8 +161,8 @@ impl Cq {
         self.wait_until(Until::Now)
     }
 
-    /// What ends the waits on this queue from another thread. Where the completion channel is shared,
-    /// those are [`Connection::wait`](crate::Connection::wait) and its like.
+    /// What ends the waits on this queue from another thread. Where the completion channel is
+    /// shared, those are [`Connection::wait`](crate::Connection::wait) and its like.
     ///
     /// # Errors
     /// [`Error::Provider`] where there is no fd left for it.
@@ -214,8 +218,8 @@ impl Cq {
         self.shared
     }
 
-    /// Waits on the channel that `cqs` share; gives the queue that fired, and its place in the list.
-    /// With `arm` it is armed again, and a queue that is found unarmed is news.
+    /// Waits on the channel that `cqs` share; gives the queue that fired, and its place in the
+    /// list. With `arm` it is armed again, and a queue that is found unarmed is news.
     pub(crate) fn wait_shared(
         cqs: [Option<&Cq>; 2],
         until: Until,
@@ -257,9 +261,10 @@ impl Cq {
         Ok(found)
     }
 
-    /// Asks for an event at the next completion, or with `solicited_only` at the next one that was [solicited](crate::Signal::solicited) or
-    /// failed. A new queue is armed, and the waits arm it again: this is for those who take events with
-    /// [`wait_event`](Self::wait_event) or [`Connection::wait_event`](crate::Connection::wait_event).
+    /// Asks for an event at the next completion, or with `solicited_only` at the next one that was
+    /// [solicited](crate::Signal::solicited) or failed. A new queue is armed, and the waits arm it
+    /// again: this is for those who take events with [`wait_event`](Self::wait_event) or
+    /// [`Connection::wait_event`](crate::Connection::wait_event).
     ///
     /// After arming, poll once more: a completion may have come in between, and gives no event.
     ///
@@ -297,7 +302,8 @@ impl Source for Waiting<'_> {
                     self.cq.raw.count_event();
                     return Ok(true);
                 }
-                // Nobody else should be on this channel; whoever it is, must not wait for ever at its destruction.
+                // Nobody else should be on this channel; whoever it is, must not wait for ever at
+                // its destruction.
                 Some(stranger) => self.cq.channel.raw().ack_stranger(stranger),
             }
         }

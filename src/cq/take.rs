@@ -12,8 +12,8 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Polls some 2,000 times, then blocks, for as long as it takes. Small operations are done within the polls, so that most waits cost no
-    /// system call; a long wait costs the CPU little.
+    /// Polls some 2,000 times, then blocks, for as long as it takes. Small operations are done
+    /// within the polls, so that most waits cost no system call; a long wait costs the CPU little.
     pub fn new() -> Self {
         Wait {
             polls: 2000,
@@ -57,15 +57,17 @@ impl Default for Wait {
 }
 
 impl Cq {
-    /// Waits and takes in one call: polls; when nothing is there polls again for the budget of `wait`, then arms the queue, polls once more and
-    /// blocks. Gives at least one completion, or none when the time is over.
+    /// Waits and takes in one call: polls; when nothing is there polls again for the budget of
+    /// `wait`, then arms the queue, polls once more and blocks. Gives at least one completion, or
+    /// none when the time is over.
     ///
-    /// Where the completion is there within the polls, this makes no system call. Where it has to block, it leaves the queue unarmed: the
-    /// next wait of this type sees to that by itself, but before waiting for the fd by other means [`arm`](Self::arm) and poll.
+    /// Where the completion is there within the polls, this makes no system call. Where it has to
+    /// block, it leaves the queue unarmed: the next wait of this type sees to that by itself, but
+    /// before waiting for the fd by other means [`arm`](Self::arm) and poll.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), where it has to block. A [`waker`](Self::waker) ends polling that never
-    /// blocks, too.
+    /// As [`wait`](Self::wait), where it has to block. A [`waker`](Self::waker) ends polling that
+    /// never blocks, too.
     pub fn take<'b>(&self, buf: &'b mut [Completion], wait: Wait) -> Result<&'b [Completion]> {
         if buf.is_empty() {
             return Err(Error::invalid("buf", "no room for a completion"));

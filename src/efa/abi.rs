@@ -1,6 +1,7 @@
 //! The structs and flags of `infiniband/efadv.h`, as rdma-core 65 has them.
 //!
-//! They only grow at their end. An older library knows a shorter struct: it leaves the rest as it was, so all of them start zeroed.
+//! They only grow at their end. An older library knows a shorter struct: it leaves the rest as it
+//! was, so all of them start zeroed.
 #![allow(non_camel_case_types)]
 
 use rdma_sys as ffi;
@@ -131,7 +132,8 @@ pub struct ext_mem_dmabuf {
     pub(super) reserved: [u8; 4],
 }
 
-/// The part of `struct efadv_cq_init_attr` that every library with `efadv_create_cq` knows: all before `flags`.
+/// The part of `struct efadv_cq_init_attr` that every library with `efadv_create_cq` knows: all
+/// before `flags`.
 pub(super) const CQ_INIT_ATTR_FIRST_LEN: u32 =
     std::mem::offset_of!(efadv_cq_init_attr, flags) as u32;
 

@@ -58,7 +58,8 @@ bitflags::bitflags! {
     /// Capabilities of a work queue. Bits without a name here are kept.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct WqCaps: u16 {
-        /// Requests have 64-bit ids, and so have their completions ([`Entry::wide_request_id`](super::Entry::wide_request_id)).
+        /// Requests have 64-bit ids, and so have their completions
+        /// ([`Entry::wide_request_id`](super::Entry::wide_request_id)).
         #[doc(alias = "EFADV_WQ_CAPS_64_BIT_REQ_ID")]
         const WIDE_REQUEST_ID = 1 << 0;
         const _ = !0;
@@ -81,7 +82,8 @@ pub struct SqShape {
 
 /// Where a completion queue lies and how it is laid out (`efadv_query_cq(3)`).
 ///
-/// The pointers are valid as long as the queue. [`Cq::ring`](super::Cq::ring) gives a safe look at what they point to.
+/// The pointers are valid as long as the queue. [`Cq::ring`](super::Cq::ring) gives a safe look at
+/// what they point to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "efadv_cq_attr")]
@@ -92,12 +94,13 @@ pub struct CqAttr {
     pub entry_size: u32,
     /// The number of entries; of one ring of several on device 0xefa0.
     pub entries: u32,
-    /// The register by which the consumer tells the device how far it is, and asks for events. `None` where the queue has none, and
-    /// with rdma-core older than 60.
+    /// The register by which the consumer tells the device how far it is, and asks for events.
+    /// `None` where the queue has none, and with rdma-core older than 60.
     pub doorbell: Option<NonNull<u32>>,
 }
 
-/// Which interconnects the device takes to a region (`efadv_query_mr(3)`): `None` where it does not say.
+/// Which interconnects the device takes to a region (`efadv_query_mr(3)`): `None` where it does not
+/// say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "efadv_mr_attr")]
@@ -110,7 +113,8 @@ pub struct MrAttr {
     pub rdma_receive: Option<u16>,
 }
 
-/// Where a work queue lies and how it is laid out (`efadv_query_qp_wqs(3)`). The pointers are valid as long as the queue pair.
+/// Where a work queue lies and how it is laid out (`efadv_query_qp_wqs(3)`). The pointers are valid
+/// as long as the queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "efadv_wq_attr")]

@@ -29,10 +29,12 @@ pub struct CqOptions {
     pub channel: bool,
     /// The interrupt that events come by, below the device's number of completion vectors.
     pub comp_vector: u32,
-    /// Receives shall carry the GID of a sender that has no address handle here. Needs [`DeviceCaps::CQ_WITH_SGID`].
+    /// Receives shall carry the GID of a sender that has no address handle here. Needs
+    /// [`DeviceCaps::CQ_WITH_SGID`].
     #[doc(alias = "EFADV_WC_EX_WITH_SGID")]
     pub source_gids: bool,
-    /// Completions shall say whether they are unsolicited. Needs [`DeviceCaps::UNSOLICITED_WRITE_RECV`].
+    /// Completions shall say whether they are unsolicited. Needs
+    /// [`DeviceCaps::UNSOLICITED_WRITE_RECV`].
     #[doc(alias = "EFADV_WC_EX_WITH_IS_UNSOLICITED")]
     pub unsolicited: bool,
 }
@@ -50,12 +52,13 @@ impl CqOptions {
     }
 }
 
-/// Memory of the caller's for a completion queue: a piece of a dma-buf. [`DeviceCaps::CQ_WITH_EXT_MEM_DMABUF`] says whether the device takes it.
+/// Memory of the caller's for a completion queue: a piece of a dma-buf.
+/// [`DeviceCaps::CQ_WITH_EXT_MEM_DMABUF`] says whether the device takes it.
 #[derive(Debug, Clone, Copy)]
 #[doc(alias = "EFADV_CQ_INIT_FLAGS_EXT_MEM_DMABUF")]
 pub struct ExternalMemory<'fd> {
-    /// Where the piece is mapped in this process; null where it is not, and then only others than this host's processors can read the
-    /// queue.
+    /// Where the piece is mapped in this process; null where it is not, and then only others than
+    /// this host's processors can read the queue.
     pub buffer: *mut u8,
     /// Its bytes.
     pub length: u64,
@@ -90,8 +93,9 @@ impl Device {
     /// Creates a completion queue.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] where the device cannot do what the options ask for, and with rdma-core older than 43;
-    /// [`Error::InvalidArgument`] for no entries; what the provider says (`EINVAL` for more entries than the device has).
+    /// [`Error::NotSupported`] where the device cannot do what the options ask for, and with
+    /// rdma-core older than 43; [`Error::InvalidArgument`] for no entries; what the provider says
+    /// (`EINVAL` for more entries than the device has).
     ///
     /// Source: `infiniband/efadv.h`, `ibv_create_cq_ex(3)`.
     #[doc(alias = "efadv_create_cq")]
@@ -103,11 +107,12 @@ impl Device {
     /// Creates a completion queue in memory of the caller's.
     ///
     /// # Errors
-    /// As [`create_cq`](Self::create_cq); [`Error::NotSupported`] where the device does not take external memory.
+    /// As [`create_cq`](Self::create_cq); [`Error::NotSupported`] where the device does not take
+    /// external memory.
     ///
     /// # Safety
-    /// `memory.buffer`, unless null, must be the mapping of that piece of the dma-buf, stay mapped until the queue is destroyed, and
-    /// nobody but the device may write there.
+    /// `memory.buffer`, unless null, must be the mapping of that piece of the dma-buf, stay mapped
+    /// until the queue is destroyed, and nobody but the device may write there.
     pub unsafe fn create_cq_in(
         &self,
         options: CqOptions,
@@ -233,32 +238,36 @@ impl Cq {
     /// A look at the queue's entries in memory; it consumes nothing.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] on device 0xefa0, for a queue whose memory is not mapped, for entries of a form that is not known, and with rdma-core
-    /// older than 59.
+    /// [`Error::NotSupported`] on device 0xefa0, for a queue whose memory is not mapped, for
+    /// entries of a form that is not known, and with rdma-core older than 59.
     pub fn ring(&self) -> Result<CqRing<'_>> {
         let attr = self.attr()?;
         // SAFETY: libefa's answer for this queue, which is borrowed as long as the view.
         unsafe { CqRing::from_attr(&attr, self.device.attr().vendor_part_id) }
     }
 
-    /// A consumer of the ring in place of libibverbs. `passed` completions of this queue were consumed before by another such poller
-    /// ([`Cursor::passed`](super::Cursor::passed)): 0 at first.
+    /// A consumer of the ring in place of libibverbs. `passed` completions of this queue were
+    /// consumed before by another such poller ([`Cursor::passed`](super::Cursor::passed)): 0 at
+    /// first.
     ///
     /// # Errors
     /// As [`ring`](Self::ring).
     ///
     /// # Safety
-    /// libibverbs keeps books about the queue and about the queue pairs that complete here: how far the queue was read, and which places of
-    /// the work queues are in use. A consumer of one's own goes past these books, and libibverbs trusts them without looking: an index that
-    /// it finds in an entry, it uses. So, from the creation of the first poller until the queue is destroyed:
+    /// libibverbs keeps books about the queue and about the queue pairs that complete here: how far
+    /// the queue was read, and which places of the work queues are in use. A consumer of one's own
+    /// goes past these books, and libibverbs trusts them without looking: an index that it finds in
+    /// an entry, it uses. So, from the creation of the first poller until the queue is destroyed:
     ///
-    /// - Nothing else consumes this queue: not [`Cq::poll`], not [`Cq::poll_ex`], no `ibv_poll_cq` or `ibv_start_poll`, no second poller, and nothing
-    ///   had consumed from it before. No queue pair on it is destroyed or modified while requests of it are outstanding: libibverbs would clean
-    ///   up the queue.
-    /// - Who consumes also posts: requests to the queue pairs that complete here are written to their work queues by the caller
-    ///   ([`Device::query_raw_qp`]), with request ids of its own choice, never by `ibv_post_send`, `ibv_post_recv` or `ibv_wr_start`.
-    /// - The queue's size is respected: no more requests are outstanding than the queue has entries, for nothing else keeps the device from
-    ///   overwriting entries that were not read.
+    /// - Nothing else consumes this queue: not [`Cq::poll`], not [`Cq::poll_ex`], no `ibv_poll_cq`
+    ///   or `ibv_start_poll`, no second poller, and nothing had consumed from it before. No queue
+    ///   pair on it is destroyed or modified while requests of it are outstanding: libibverbs would
+    ///   clean up the queue.
+    /// - Who consumes also posts: requests to the queue pairs that complete here are written to
+    ///   their work queues by the caller ([`Device::query_raw_qp`]), with request ids of its own
+    ///   choice, never by `ibv_post_send`, `ibv_post_recv` or `ibv_wr_start`.
+    /// - The queue's size is respected: no more requests are outstanding than the queue has
+    ///   entries, for nothing else keeps the device from overwriting entries that were not read.
     /// - `passed` is right.
     /// - Events are asked for by [`Poller::arm`] only, not by [`Cq::arm`].
     pub unsafe fn poller(&self, passed: u64) -> Result<Poller<'_>> {
@@ -296,7 +305,8 @@ impl Cq {
         ))
     }
 
-    /// Asks for an event at the next completion. Poll once more before waiting: a completion may have come in between.
+    /// Asks for an event at the next completion. Poll once more before waiting: a completion may
+    /// have come in between.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for a queue without completion channel; what the provider says.
@@ -314,7 +324,8 @@ impl Cq {
     /// Takes one event if there is one; does not block. `false` where there is none.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for a queue without completion channel; what `ibv_get_cq_event(3)` says.
+    /// [`Error::NotSupported`] for a queue without completion channel; what `ibv_get_cq_event(3)`
+    /// says.
     pub fn take_event(&self) -> Result<bool> {
         self.take_event_until(Until::Now)
     }
@@ -338,7 +349,8 @@ impl Cq {
         self.channel()?.1.waker()
     }
 
-    /// The fd that is readable when an event can be taken; it is in non-blocking mode. `None` for a queue without completion channel.
+    /// The fd that is readable when an event can be taken; it is in non-blocking mode. `None` for a
+    /// queue without completion channel.
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         self.channel.as_ref().map(|(channel, _)| channel.as_fd())
     }
@@ -386,7 +398,8 @@ impl Cq {
     }
 
     fn acknowledge(&self, n: u32) {
-        // SAFETY: the queue is alive, and `n` of its events were taken and not acknowledged: each was counted once.
+        // SAFETY: the queue is alive, and `n` of its events were taken and not acknowledged: each
+        // was counted once.
         unsafe { ffi::ibv_ack_cq_events(self.as_cq(), n) }
     }
 }
@@ -395,7 +408,8 @@ impl Drop for Cq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
         self.acks.give_back(|n| self.acknowledge(n));
-        // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse (EBUSY): then it stays.
+        // SAFETY: this is the owner. A queue pair that still uses the queue makes the kernel refuse
+        // (EBUSY): then it stays.
         let ret = unsafe { ffi::ibv_destroy_cq(self.as_cq()) };
         log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }

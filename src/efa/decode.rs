@@ -1,14 +1,15 @@
-//! The bytes of a completion entry and the phase logic of its ring: pure functions, nothing of a device.
+//! The bytes of a completion entry and the phase logic of its ring: pure functions, nothing of a
+//! device.
 
 use std::{fmt, num::NonZeroU32};
 
 /// One entry of an EFA completion queue, copied out of the ring and decoded.
 ///
-/// What the device does not say for this kind of entry is `None`. No bytes, whatever they are, make a method panic: unknown numbers come
-/// through as they are.
+/// What the device does not say for this kind of entry is `None`. No bytes, whatever they are, make
+/// a method panic: unknown numbers come through as they are.
 ///
-/// Fields other than [`status`](Self::status), [`queue`](Self::queue), [`qp_num`](Self::qp_num) and the request id mean something only when
-/// the status is [`Status::OK`].
+/// Fields other than [`status`](Self::status), [`queue`](Self::queue), [`qp_num`](Self::qp_num) and
+/// the request id mean something only when the status is [`Status::OK`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
     bytes: [u8; Entry::EXTENDED],
@@ -21,7 +22,8 @@ impl Entry {
     /// The bytes of an entry with the extended receive part. Longer entries are cut to this.
     pub const EXTENDED: usize = 32;
 
-    /// Decodes an entry of the length that the ring's stride says. `None` for fewer than [`Entry::BASIC`] bytes.
+    /// Decodes an entry of the length that the ring's stride says. `None` for fewer than
+    /// [`Entry::BASIC`] bytes.
     ///
     /// The extended part counts only where there are at least [`Entry::EXTENDED`] bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
@@ -74,15 +76,17 @@ impl Entry {
         self.status() == Status::OK
     }
 
-    /// The request's number within its work queue, as the device was given it. It is not the `wr_id` of verbs: libibverbs keeps the
-    /// translation to itself.
+    /// The request's number within its work queue, as the device was given it. It is not the
+    /// `wr_id` of verbs: libibverbs keeps the translation to itself.
     pub fn request_id(&self) -> u16 {
         self.u16_at(0)
     }
 
-    /// The 64-bit request id of a send entry, whose low 16 bits are [`request_id`](Self::request_id).
+    /// The 64-bit request id of a send entry, whose low 16 bits are
+    /// [`request_id`](Self::request_id).
     ///
-    /// Filled only where the work queue has [`WqCaps::WIDE_REQUEST_ID`](super::WqCaps::WIDE_REQUEST_ID). `None` for other queues.
+    /// Filled only where the work queue has
+    /// [`WqCaps::WIDE_REQUEST_ID`](super::WqCaps::WIDE_REQUEST_ID). `None` for other queues.
     pub fn wide_request_id(&self) -> Option<u64> {
         (self.queue() == Queue::SEND).then(|| {
             u64::from(self.u16_at(0))
@@ -107,7 +111,8 @@ impl Entry {
 
     /// The bytes received. `None` for a send entry: the device does not count these.
     ///
-    /// The length of a received write has 32 bits, of which the upper 16 stand in the extended part.
+    /// The length of a received write has 32 bits, of which the upper 16 stand in the extended
+    /// part.
     pub fn length(&self) -> Option<u32> {
         if !self.is_receive() {
             return None;
@@ -119,8 +124,8 @@ impl Entry {
         Some(u32::from(high) << 16 | u32::from(self.u16_at(6)))
     }
 
-    /// The number of the address handle that stands for the sender of a receive. `None` where none does
-    /// ([`source_gid`](Self::source_gid) may know), and for a send entry.
+    /// The number of the address handle that stands for the sender of a receive. `None` where none
+    /// does ([`source_gid`](Self::source_gid) may know), and for a send entry.
     pub fn address_handle(&self) -> Option<u16> {
         const UNKNOWN: u16 = 0xffff;
         let ah = self.u16_at(8);
@@ -135,7 +140,8 @@ impl Entry {
     /// The sender's GID, of a receive whose sender has no address handle here.
     ///
     /// The device writes it only to a queue that was created with source GIDs
-    /// ([`CqOptions::source_gids`](super::CqOptions::source_gids)), and not for writes, whose length takes its place.
+    /// ([`CqOptions::source_gids`](super::CqOptions::source_gids)), and not for writes, whose
+    /// length takes its place.
     pub fn source_gid(&self) -> Option<[u8; 16]> {
         let known = self.address_handle().is_some();
         if !self.is_receive()
@@ -148,7 +154,8 @@ impl Entry {
         self.bytes.last_chunk::<16>().copied()
     }
 
-    /// A write with immediate data that used up no receive request: then the request id means nothing.
+    /// A write with immediate data that used up no receive request: then the request id means
+    /// nothing.
     pub fn is_unsolicited(&self) -> bool {
         const UNSOLICITED: u8 = 1 << 7;
         self.flags() & UNSOLICITED != 0
@@ -191,7 +198,8 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The bit by which new entries differ from those of the lap before: true at first, flipped at each wrap.
+/// The bit by which new entries differ from those of the lap before: true at first, flipped at each
+/// wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Phase(bool);
 
@@ -220,7 +228,8 @@ impl Phase {
     }
 }
 
-/// A place in a ring that moves on entry by entry: which index comes next, and which phase marks it as new.
+/// A place in a ring that moves on entry by entry: which index comes next, and which phase marks it
+/// as new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     entries: NonZeroU32,
@@ -289,9 +298,11 @@ impl Cursor {
     }
 }
 
-/// What is written to a completion queue's doorbell: how far its consumer is and, with `arm`, that it wants an event.
+/// What is written to a completion queue's doorbell: how far its consumer is and, with `arm`, that
+/// it wants an event.
 ///
-/// `events` is the number of events taken so far; the device tells a new request from a repeated one by it.
+/// `events` is the number of events taken so far; the device tells a new request from a repeated
+/// one by it.
 pub(crate) const fn doorbell_word(passed: u64, events: u32, arm: bool) -> u32 {
     let consumer = (passed & 0xffff) as u32;
     consumer | (events & 0b11) << 29 | (arm as u32) << 31
@@ -338,7 +349,8 @@ macro_rules! open {
 }
 
 open! {
-    /// The kind of work queue that an entry belongs to: a number of the device's, with names for those that are known.
+    /// The kind of work queue that an entry belongs to: a number of the device's, with names for
+    /// those that are known.
     Queue {
         /// A send queue.
         SEND = 1, "send queue";
@@ -348,7 +360,8 @@ open! {
 }
 
 open! {
-    /// What an entry reports as done: a number of the device's, with names for those that are known.
+    /// What an entry reports as done: a number of the device's, with names for those that are
+    /// known.
     Operation {
         /// A send, or the receive of one.
         SEND = 0, "send";

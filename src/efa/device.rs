@@ -26,14 +26,15 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the device called `name`, such as "rdmap0s6" (`ibv_devices(1)` lists them). It is closed when the last handle and the last
-    /// object on it are gone.
+    /// Opens the device called `name`, such as "rdmap0s6" (`ibv_devices(1)` lists them). It is
+    /// closed when the last handle and the last object on it are gone.
     ///
-    /// EFA has no connection manager, so librdmacm, and with it [`devices`](crate::devices) and [`Peer`], may not know the device.
+    /// EFA has no connection manager, so librdmacm, and with it [`devices`](crate::devices) and
+    /// [`Peer`], may not know the device.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where no device is called so. [`Error::NotSupported`] where the device is not EFA, and where libefa is not
-    /// installed.
+    /// [`Error::NoDevice`] where no device is called so. [`Error::NotSupported`] where the device
+    /// is not EFA, and where libefa is not installed.
     ///
     /// Source: `ibv_get_device_list(3)`, `ibv_open_device(3)`, `efadv_query_device(3)`.
     pub fn open(name: &str) -> Result<Self> {
@@ -66,7 +67,8 @@ impl Device {
     /// As [`try_new`](Self::try_new).
     ///
     /// # Safety
-    /// The context must be open, and stay so until the last handle and the last object on it are gone.
+    /// The context must be open, and stay so until the last handle and the last object on it are
+    /// gone.
     pub unsafe fn from_raw(context: NonNull<ffi::ibv_context>) -> Result<Self> {
         // SAFETY: the caller's word.
         let context = unsafe { Context::new(context, Box::new(())) };
@@ -98,7 +100,8 @@ impl Device {
     /// The most work requests that a send queue of this shape can have.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] with rdma-core older than 63; what the provider says of a shape that cannot be (`EINVAL`).
+    /// [`Error::NotSupported`] with rdma-core older than 63; what the provider says of a shape that
+    /// cannot be (`EINVAL`).
     ///
     /// Source: `infiniband/efadv.h`.
     #[doc(alias = "efadv_get_max_sq_depth")]
@@ -107,7 +110,8 @@ impl Device {
         unsafe { self.library.max_sq_depth(self.context.as_ptr(), shape) }
     }
 
-    /// The most work requests that a receive queue can have whose receives have `max_recv_sge` scatter/gather elements.
+    /// The most work requests that a receive queue can have whose receives have `max_recv_sge`
+    /// scatter/gather elements.
     ///
     /// # Errors
     /// As [`max_sq_depth`](Self::max_sq_depth).
@@ -125,7 +129,8 @@ impl Device {
     /// The interconnects that the device takes to `region`.
     ///
     /// # Errors
-    /// [`Error::ForeignRegion`] for a region of another device or another opening of this one; [`Error::NotSupported`] with rdma-core older than 50.
+    /// [`Error::ForeignRegion`] for a region of another device or another opening of this one;
+    /// [`Error::NotSupported`] with rdma-core older than 50.
     ///
     /// Source: `efadv_query_mr(3)`.
     #[doc(alias = "efadv_query_mr")]
@@ -175,8 +180,8 @@ impl Device {
         })
     }
 
-    /// The verbs context: protection domains, regions, address handles and queue pairs (UD and SRD) are made on it with libibverbs and
-    /// libefa. It stays open as long as a handle does.
+    /// The verbs context: protection domains, regions, address handles and queue pairs (UD and SRD)
+    /// are made on it with libibverbs and libefa. It stays open as long as a handle does.
     pub fn as_raw(&self) -> *mut ffi::ibv_context {
         self.context.as_ptr()
     }

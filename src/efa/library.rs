@@ -101,7 +101,8 @@ impl Library {
     unsafe fn load(path: &Path) -> std::result::Result<Self, libloading::Error> {
         // SAFETY: the caller's word.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?.into_raw();
-        // SAFETY: the handle is never closed; names, versions and types are those of libefa (its man pages and header).
+        // SAFETY: the handle is never closed; names, versions and types are those of libefa (its
+        // man pages and header).
         unsafe {
             Ok(Library {
                 query_device: symbol(handle, c"efadv_query_device", c"EFA_1.1")
@@ -185,7 +186,8 @@ impl Library {
         let f = self
             .create_cq
             .ok_or(Error::not_supported(since!("efadv_create_cq", "43")))?;
-        // The library refuses a longer struct than it knows: give the later part only where it says something.
+        // The library refuses a longer struct than it knows: give the later part only where it says
+        // something.
         let len = if efa.flags == 0 {
             CQ_INIT_ATTR_FIRST_LEN
         } else {

@@ -1,21 +1,25 @@
 //! Completion queues of AWS's EFA, looked at directly (feature `efa`).
 //!
-//! EFA has no reliable connections and no connection manager: connections of this crate cannot run on it. This module is a room of its own
-//! for programs that use EFA's datagram queue pairs (UD and SRD) with libibverbs and libefa, and want to see their completion queues as the
-//! device writes them:
+//! EFA has no reliable connections and no connection manager: connections of this crate cannot run
+//! on it. This module is a room of its own for programs that use EFA's datagram queue pairs (UD and
+//! SRD) with libibverbs and libefa, and want to see their completion queues as the device writes
+//! them:
 //!
-//! - [`Device`]: the proof that a device is EFA, its [limits and capabilities](DeviceAttr), the greatest depth of a work queue, the layout of
-//!   a queue pair's work queues, the interconnects to a region.
+//! - [`Device`]: the proof that a device is EFA, its [limits and capabilities](DeviceAttr), the
+//!   greatest depth of a work queue, the layout of a queue pair's work queues, the interconnects to
+//!   a region.
 //! - [`Cq`]: completion queues with events or without, with source GIDs, in memory of the caller's.
-//! - [`CqRing`]: a safe look at a queue's entries that consumes nothing. [`Entry`] is one of them, decoded.
+//! - [`CqRing`]: a safe look at a queue's entries that consumes nothing. [`Entry`] is one of them,
+//!   decoded.
 //! - [`Poller`]: an `unsafe` consumer of the entries in place of libibverbs, with the doorbell.
 //!
 //! Creating queue pairs is not in it.
 //!
 //! # The library
-//! Nothing of libefa is needed to build, link or start a program with this feature: `libefa.so.1` is loaded when the first [`Device`] is
-//! asked for, and stays loaded. What it lacks is reported where it is called, as [`Error::NotSupported`](crate::Error::NotSupported) with
-//! the rdma-core release that has it.
+//! Nothing of libefa is needed to build, link or start a program with this feature: `libefa.so.1`
+//! is loaded when the first [`Device`] is asked for, and stays loaded. What it lacks is reported
+//! where it is called, as [`Error::NotSupported`](crate::Error::NotSupported) with the rdma-core
+//! release that has it.
 //!
 //! | what | since rdma-core | Debian, Ubuntu that have it |
 //! |---|---|---|

@@ -9,7 +9,8 @@ use crate::{
 
 /// A completion with what only EFA tells ([`Cq::poll_ex`]).
 ///
-/// Of a failed one only `wr_id`, `status`, `qp_num` and `vendor_error` mean something; the rest is `None` or 0.
+/// Of a failed one only `wr_id`, `status`, `qp_num` and `vendor_error` mean something; the rest is
+/// `None` or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionEx {
@@ -29,7 +30,8 @@ pub struct CompletionEx {
     pub imm_data: Option<u32>,
     /// The sender's queue pair.
     pub source_qp: u32,
-    /// The sender's GID, where the queue was created with [source GIDs](super::CqOptions::source_gids) and the sender has no address handle here.
+    /// The sender's GID, where the queue was created with [source
+    /// GIDs](super::CqOptions::source_gids) and the sender has no address handle here.
     #[doc(alias = "efadv_wc_read_sgid")]
     pub source_gid: Option<[u8; 16]>,
     /// A write with immediate data that used up no receive request, where the queue was created to
@@ -68,7 +70,8 @@ impl Cq {
     /// Takes completions into `buf` with what only EFA tells, and says how many; does not block.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll). After an error in the midst those that were taken are in `buf`, and the error comes with the next call.
+    /// As [`poll`](Self::poll). After an error in the midst those that were taken are in `buf`, and
+    /// the error comes with the next call.
     ///
     /// Source: `ibv_create_cq_ex(3)`, `infiniband/efadv.h`.
     #[doc(alias = "ibv_start_poll")]
@@ -96,7 +99,8 @@ impl Cq {
             // SAFETY: a poll is open and a completion is current.
             *place = unsafe { self.current() };
             taken += 1;
-            // SAFETY: a poll is open. A completion that has no place here is not asked for: it would be lost.
+            // SAFETY: a poll is open. A completion that has no place here is not asked for: it
+            // would be lost.
             if taken == len || unsafe { next(cq) } != 0 {
                 break;
             }
@@ -110,7 +114,8 @@ impl Cq {
     /// A poll must be open and a completion current.
     unsafe fn current(&self) -> CompletionEx {
         let cq = self.as_raw();
-        // SAFETY: the queue is alive; while the poll is open its fields are those of the current completion.
+        // SAFETY: the queue is alive; while the poll is open its fields are those of the current
+        // completion.
         let (wr_id, status) = unsafe { ((*cq).wr_id, WcStatus::from_raw((*cq).status)) };
         let mut wc = CompletionEx {
             wr_id,
@@ -138,7 +143,8 @@ impl Cq {
         };
         if let Some(read_sgid) = read_sgid.filter(|_| self.options().source_gids) {
             let mut gid = ffi::ibv_gid::default();
-            // SAFETY: a completion is current. Another value than 0 says that the sender has an address handle.
+            // SAFETY: a completion is current. Another value than 0 says that the sender has an
+            // address handle.
             if unsafe { read_sgid(self.as_efa(), &mut gid) } == 0 {
                 // SAFETY: all members of the union are plain bytes.
                 wc.source_gid = Some(unsafe { gid.raw });

@@ -61,7 +61,8 @@ impl<'cq> Poller<'cq> {
         taken
     }
 
-    /// Tells the device how far the consumer is, if it went on since it was last told. Where the queue has no doorbell there is nothing to tell.
+    /// Tells the device how far the consumer is, if it went on since it was last told. Where the
+    /// queue has no doorbell there is nothing to tell.
     #[inline]
     pub fn update(&mut self) {
         if self.told != self.cursor.passed() {
@@ -71,12 +72,13 @@ impl<'cq> Poller<'cq> {
 
     /// Asks for an event at the next completion, and tells the device how far the consumer is.
     ///
-    /// Poll once more before waiting: a completion may have come in between, and for it there is no event. One request gives one event, which
-    /// must be taken ([`Cq::take_event`], [`Cq::wait`]) before the next request counts.
+    /// Poll once more before waiting: a completion may have come in between, and for it there is no
+    /// event. One request gives one event, which must be taken ([`Cq::take_event`], [`Cq::wait`])
+    /// before the next request counts.
     ///
     /// # Errors
-    /// `NotSupported` where the queue has no doorbell: it was created without a completion channel, the device has no interrupts for
-    /// it, or rdma-core is older than 60.
+    /// `NotSupported` where the queue has no doorbell: it was created without a completion channel,
+    /// the device has no interrupts for it, or rdma-core is older than 60.
     pub fn arm(&mut self) -> Result<()> {
         if self.doorbell.is_none() {
             return Err(Error::not_supported(
@@ -120,7 +122,8 @@ unsafe impl Send for Doorbell {}
 impl Doorbell {
     fn write(&self, word: u32) {
         fence_before_doorbell();
-        // SAFETY: libefa mapped the register, and it stays so as long as the queue, which the poller borrows.
+        // SAFETY: libefa mapped the register, and it stays so as long as the queue, which the
+        // poller borrows.
         unsafe { self.0.write_volatile(word.to_le()) }
     }
 }

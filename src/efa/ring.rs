@@ -14,12 +14,15 @@ use crate::{Error, Result};
 
 /// The ring of a completion queue, to be looked at while it is used.
 ///
-/// Looking consumes nothing: whoever polls the queue still finds every completion. It borrows the queue, whose destruction unmaps the ring.
+/// Looking consumes nothing: whoever polls the queue still finds every completion. It borrows the
+/// queue, whose destruction unmaps the ring.
 ///
-/// The device writes to the ring while it is read. An entry that [`ready`](Self::ready) gives was whole when the device set its phase bit, and
-/// the device writes there again only after the queue's consumer went past it. So follow the ring with a [`Cursor`] and stay
-/// less than one lap ahead of or behind the consumer: a view that falls further behind takes later entries for those it waits for.
-/// It is for looking: what depends on seeing each completion exactly once polls the queue.
+/// The device writes to the ring while it is read. An entry that [`ready`](Self::ready) gives was
+/// whole when the device set its phase bit, and the device writes there again only after the
+/// queue's consumer went past it. So follow the ring with a [`Cursor`] and stay less than one lap
+/// ahead of or behind the consumer: a view that falls further behind takes later entries for those
+/// it waits for. It is for looking: what depends on seeing each completion exactly once polls the
+/// queue.
 ///
 /// `Send` and `Sync`: many threads may look.
 pub struct CqRing<'cq> {
@@ -32,10 +35,12 @@ impl<'cq> CqRing<'cq> {
     /// The ring that `attr` describes.
     ///
     /// # Errors
-    /// `NotSupported` for device 0xefa0, for no ring (a buffer at null or without entries) and for entries of a length that is not understood.
+    /// `NotSupported` for device 0xefa0, for no ring (a buffer at null or without entries) and for
+    /// entries of a length that is not understood.
     ///
     /// # Safety
-    /// `attr` must be libefa's answer for a queue, on a device with vendor part id `vendor_part_id`, that stays alive for `'cq`.
+    /// `attr` must be libefa's answer for a queue, on a device with vendor part id
+    /// `vendor_part_id`, that stays alive for `'cq`.
     pub unsafe fn from_attr(attr: &CqAttr, vendor_part_id: u32) -> Result<Self> {
         const SEVERAL_SUB_QUEUES: u32 = 0xefa0;
         if vendor_part_id == SEVERAL_SUB_QUEUES {
@@ -81,9 +86,11 @@ impl<'cq> CqRing<'cq> {
         Cursor::start(self.count)
     }
 
-    /// The entry at `index` as it is now, whatever its phase: perhaps an old one, or bytes that were never written. `None` past the end.
+    /// The entry at `index` as it is now, whatever its phase: perhaps an old one, or bytes that
+    /// were never written. `None` past the end.
     ///
-    /// Of an entry that the device is just writing, a part may be old; [`ready`](Self::ready) does not have this doubt.
+    /// Of an entry that the device is just writing, a part may be old; [`ready`](Self::ready) does
+    /// not have this doubt.
     pub fn peek(&self, index: u32) -> Option<Entry> {
         if index >= self.count.get() {
             return None;
@@ -91,7 +98,8 @@ impl<'cq> CqRing<'cq> {
         read(&self.entries.at(index))
     }
 
-    /// The entry at the cursor if it is new, else `None`. The cursor stays where it is: [`Cursor::advance`] moves it.
+    /// The entry at the cursor if it is new, else `None`. The cursor stays where it is:
+    /// [`Cursor::advance`] moves it.
     ///
     /// A cursor of another ring, longer than this one, finds nothing past the end.
     pub fn ready(&self, cursor: &Cursor) -> Option<Entry> {
@@ -160,7 +168,8 @@ impl Words for Slot {
 
     fn load(&self, index: usize) -> u32 {
         debug_assert!(index < self.len);
-        // SAFETY: the word lies in the ring, which is aligned and mapped; a relaxed load of 4 bytes may be of read-only memory.
+        // SAFETY: the word lies in the ring, which is aligned and mapped; a relaxed load of 4 bytes
+        // may be of read-only memory.
         unsafe { AtomicU32::from_ptr(self.words.as_ptr().add(index)) }.load(Ordering::Relaxed)
     }
 
@@ -169,8 +178,8 @@ impl Words for Slot {
     }
 }
 
-/// The entry if its phase bit is `phase`. First the word with the flags, then the fence, then all the words: once the bit is seen,
-/// so is what the device wrote before it.
+/// The entry if its phase bit is `phase`. First the word with the flags, then the fence, then all
+/// the words: once the bit is seen, so is what the device wrote before it.
 ///
 /// The first word is looked at once more in the end: the device may have come round.
 fn read_if<W: Words>(slot: &W, phase: Phase) -> Option<Entry> {
@@ -197,7 +206,8 @@ fn read<W: Words>(slot: &W) -> Option<Entry> {
 
 /// Keeps loads of an entry after the load of its flags.
 ///
-/// The device's writes come in by the bus: on Arm the barrier must reach beyond the cores, on x86-64 loads stay in order by themselves.
+/// The device's writes come in by the bus: on Arm the barrier must reach beyond the cores, on
+/// x86-64 loads stay in order by themselves.
 fn fence_after_flag() {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a barrier touches no memory and no register.

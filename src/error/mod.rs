@@ -1,9 +1,9 @@
 //! What can go wrong, and what to do about it.
 //!
-//! Every error of this crate is an [`Error`]: one variant per kind, naming the [`Call`] or the argument
-//! that failed. What the operating system said is kept as the [source](std::error::Error::source), and
-//! where people are known to get stuck the message says what helps. [`Error::code`] gives librpma's
-//! number for those who speak C.
+//! Every error of this crate is an [`Error`]: one variant per kind, naming the [`Call`] or the
+//! argument that failed. What the operating system said is kept as the
+//! [source](std::error::Error::source), and where people are known to get stuck the message says
+//! what helps. [`Error::code`] gives librpma's number for those who speak C.
 //!
 //! "Nothing there yet" is no error in this crate: it is `Ok(None)`, `Ok(false)` or an empty slice.
 
@@ -24,8 +24,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error of this crate.
 ///
 /// The kinds are the variants. [`Error::is_timeout`] and [`Error::is_fatal`] say what to do next,
-/// [`Error::code`] maps them to librpma's error numbers, and [`Error::raw_os_error`] gives the errno of
-/// the failed system or provider call where there was one. [`io::Error`] is made of one by `From`.
+/// [`Error::code`] maps them to librpma's error numbers, and [`Error::raw_os_error`] gives the
+/// errno of the failed system or provider call where there was one. [`io::Error`] is made of one by
+/// `From`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[doc(alias = "rpma_err_2str")]
@@ -36,7 +37,8 @@ pub enum Error {
     Provider {
         /// The function that failed.
         call: Call,
-        /// What it said. Its [`raw_os_error`](io::Error::raw_os_error) is the errno, always positive.
+        /// What it said. Its [`raw_os_error`](io::Error::raw_os_error) is the errno, always
+        /// positive.
         source: io::Error,
     },
 
@@ -76,7 +78,8 @@ pub enum Error {
         actual: u64,
     },
 
-    /// A message is longer than the port, the queue pair or the inline space allows. Nothing was posted.
+    /// A message is longer than the port, the queue pair or the inline space allows. Nothing was
+    /// posted.
     #[error("{argument}: {length} bytes are more than the {limit} that {limited_by} allows")]
     #[doc(alias = "RPMA_E_INVAL")]
     TooLong {
@@ -126,7 +129,8 @@ pub enum Error {
         missing: &'static str,
     },
 
-    /// A local region belongs to another [`Peer`](crate::Peer) than the connection does. Nothing was posted.
+    /// A local region belongs to another [`Peer`](crate::Peer) than the connection does. Nothing
+    /// was posted.
     #[error("{argument}: registered with another Peer than the one this connection belongs to")]
     #[doc(alias = "RPMA_E_INVAL")]
     ForeignRegion {
@@ -174,7 +178,8 @@ pub enum Error {
 
     /// The send, receive or shared receive queue has no room. Take completions, then post again.
     ///
-    /// An unsignalled operation holds its place until a later signalled one of the same queue completes.
+    /// An unsignalled operation holds its place until a later signalled one of the same queue
+    /// completes.
     #[error(
         "{call}: the queue is full: take completions, then post again ({accepted} of this post were accepted)"
     )]
@@ -224,8 +229,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The machine has a device that this process cannot use: its node is missing or may not be opened,
-    /// its driver is not installed, or a cgroup forbids it.
+    /// The machine has a device that this process cannot use: its node is missing or may not be
+    /// opened, its driver is not installed, or a cgroup forbids it.
     #[error("no RDMA device can be used{}: {reason}", for_address(address))]
     #[doc(alias = "RPMA_E_PROVIDER")]
     Unusable {
@@ -260,7 +265,8 @@ pub enum Error {
         private_data: Box<[u8]>,
     },
 
-    /// An operation failed: its completion says so. [`Completion::ok`](crate::Completion::ok) gives this.
+    /// An operation failed: its completion says so. [`Completion::ok`](crate::Completion::ok) gives
+    /// this.
     #[error("operation {wr_id} failed: {status} ({status:?}, vendor error {vendor_error:#x})")]
     #[doc(alias = "RPMA_E_PROVIDER")]
     Completion {
@@ -353,8 +359,8 @@ impl Error {
 
     /// Was the caller's time over? The same call may be made again.
     ///
-    /// True for [`Error::TimedOut`] alone. A peer that does not answer is reported by the device, after
-    /// retries of its own, as [`Error::Connection`] or [`Error::Completion`], and is fatal.
+    /// True for [`Error::TimedOut`] alone. A peer that does not answer is reported by the device,
+    /// after retries of its own, as [`Error::Connection`] or [`Error::Completion`], and is fatal.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Error::TimedOut { .. })
     }
@@ -362,11 +368,12 @@ impl Error {
     /// Is the connection or the endpoint finished that the call was made on, or that it should have
     /// made? Then only a new one helps.
     ///
-    /// - [`Error::Connection`]: yes, except for events after which a connection may still live or come
-    ///   to live (such as [`CmEventKind::ADDR_CHANGE`], or one that this crate does not know).
-    /// - [`Error::Completion`]: yes. A failed operation leaves a reliable connection in its error state.
-    /// - [`Error::Provider`] and [`Error::PartlyPosted`]: where a call on a device said `ENODEV`, or `EIO`
-    ///   as the kernel says once a device was removed.
+    /// - [`Error::Connection`]: yes, except for events after which a connection may still live or
+    ///   come to live (such as [`CmEventKind::ADDR_CHANGE`], or one that this crate does not know).
+    /// - [`Error::Completion`]: yes. A failed operation leaves a reliable connection in its error
+    ///   state.
+    /// - [`Error::Provider`] and [`Error::PartlyPosted`]: where a call on a device said `ENODEV`,
+    ///   or `EIO` as the kernel says once a device was removed.
     /// - All others: no. Nothing was done, or the same can be tried again on what there is.
     pub fn is_fatal(&self) -> bool {
         match self {

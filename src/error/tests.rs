@@ -207,7 +207,8 @@ fn table() -> Vec<(Error, io::ErrorKind, bool)> {
     ]
 }
 
-/// The place of a variant among all. A new one does not compile until it is here, and must then be in the table.
+/// The place of a variant among all. A new one does not compile until it is here, and must then be
+/// in the table.
 fn place(err: &Error) -> usize {
     match err {
         Error::Provider { .. } => 0,

@@ -8,13 +8,14 @@ use super::LocalRegion;
 use crate::error::{Error, Result};
 
 impl LocalRegion {
-    /// Tells the kernel what is about to happen to the pages of `range`; for regions registered for on-demand paging, and at most
-    /// 4 GiB - 1 at once. With `wait` the call returns when the advice was followed, else at once.
+    /// Tells the kernel what is about to happen to the pages of `range`; for regions registered for
+    /// on-demand paging, and at most 4 GiB - 1 at once. With `wait` the call returns when the
+    /// advice was followed, else at once.
     ///
     /// # Errors
     ///
-    /// [`Error::NotSupported`] where the device or the region does not know the advice; [`Error::OutOfRange`], [`Error::TooLong`]; and what
-    /// `ibv_advise_mr(3)` says.
+    /// [`Error::NotSupported`] where the device or the region does not know the advice;
+    /// [`Error::OutOfRange`], [`Error::TooLong`]; and what `ibv_advise_mr(3)` says.
     #[doc(alias = "rpma_mr_advise")]
     #[doc(alias = "ibv_advise_mr")]
     pub fn advise(&self, range: impl RangeBounds<u64>, advice: Advice, wait: bool) -> Result<()> {

@@ -8,8 +8,8 @@
 //! | 20 | the eight usage bits of librpma |
 //! | 21 | 0xA0, and in the low bits: 1 native flush for visibility, 2 native flush for persistence, 4 remote atomics, 8 reserved |
 //!
-//! The first 21 bytes are librpma's descriptor, whose reader accepts a longer one. A descriptor without the last byte, or with another
-//! high half in its place, is one of librpma.
+//! The first 21 bytes are librpma's descriptor, whose reader accepts a longer one. A descriptor
+//! without the last byte, or with another high half in its place, is one of librpma.
 
 use super::{FlushMethods, RemoteRegion, Usage};
 use crate::error::{Error, Result};
@@ -21,9 +21,9 @@ const REMOTE_ATOMICS: u8 = 4;
 
 /// The descriptor of a region: what a peer needs to reach it.
 ///
-/// Send [`as_bytes`](Self::as_bytes) to the peer by any means; it makes a [`RemoteRegion`] of them. Whoever holds the bytes, and a
-/// connection on the same [`Peer`](crate::Peer) as the region, can use the region for what it was registered for: treat them like a
-/// key.
+/// Send [`as_bytes`](Self::as_bytes) to the peer by any means; it makes a [`RemoteRegion`] of them.
+/// Whoever holds the bytes, and a connection on the same [`Peer`](crate::Peer) as the region, can
+/// use the region for what it was registered for: treat them like a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "rpma_mr_get_descriptor")]
 pub struct Descriptor([u8; Descriptor::LEN]);
@@ -60,8 +60,9 @@ impl Descriptor {
 
     /// The 21 bytes that librpma itself would write.
     ///
-    /// librpma reads the whole descriptor as well; this one is for programs that left room for no more. What is lost with the last
-    /// byte: the peer does not learn whether the region accepts native flushes and atomics.
+    /// librpma reads the whole descriptor as well; this one is for programs that left room for no
+    /// more. What is lost with the last byte: the peer does not learn whether the region accepts
+    /// native flushes and atomics.
     pub fn to_librpma(&self) -> [u8; 21] {
         let mut bytes = [0; LIBRPMA_LEN];
         bytes.copy_from_slice(&self.0[..LIBRPMA_LEN]);

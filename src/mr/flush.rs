@@ -6,17 +6,17 @@ use super::Usage;
 
 /// How far written data has got when a flush completes.
 ///
-/// The two are the placement types of the flush operation in annex A19 ("Memory Placement Extensions") of the InfiniBand
-/// architecture specification.
+/// The two are the placement types of the flush operation in annex A19 ("Memory Placement
+/// Extensions") of the InfiniBand architecture specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "rpma_flush_type")]
 pub enum FlushKind {
-    /// The data outlives a power failure of the remote machine. The region must have been registered with
-    /// [`Usage::FLUSH_PERSISTENT`].
+    /// The data outlives a power failure of the remote machine. The region must have been
+    /// registered with [`Usage::FLUSH_PERSISTENT`].
     #[doc(alias = "RPMA_FLUSH_TYPE_PERSISTENT")]
     Persistent,
-    /// The data is visible to every reader of the remote memory. The region must have been registered with
-    /// [`Usage::FLUSH_VISIBILITY`].
+    /// The data is visible to every reader of the remote memory. The region must have been
+    /// registered with [`Usage::FLUSH_VISIBILITY`].
     #[doc(alias = "RPMA_FLUSH_TYPE_VISIBILITY")]
     Visibility,
 }
@@ -53,13 +53,15 @@ pub enum FlushMethod {
     Auto,
     /// Natively, or not at all (IBTA annex A19).
     Native,
-    /// By a small read behind the writes, on any device. It pushes written data out of the peer's device; that they reach
-    /// memory, or persistent memory, takes a peer whose device writes there directly (for Intel: DDIO off).
+    /// By a small read behind the writes, on any device. It pushes written data out of the peer's
+    /// device; that they reach memory, or persistent memory, takes a peer whose device writes there
+    /// directly (for Intel: DDIO off).
     ReadAfterWrite,
 }
 
 bitflags! {
-    /// The native flush operations that a region accepts, beside the read behind the writes that every flushable region accepts.
+    /// The native flush operations that a region accepts, beside the read behind the writes that
+    /// every flushable region accepts.
     ///
     /// A region's owner learns them at registration; they travel in the region's descriptor.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,15 +74,17 @@ bitflags! {
 }
 
 bitflags! {
-    /// Which kind of flush by which method: what a region can have, or what a connection does. A flush is possible by what is in both.
+    /// Which kind of flush by which method: what a region can have, or what a connection does. A
+    /// flush is possible by what is in both.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub(crate) struct FlushPlan: u8 {
         const READ_VISIBILITY = 1;
         const READ_PERSISTENT = 2;
         const NATIVE_VISIBILITY = 4;
         const NATIVE_PERSISTENT = 8;
-        /// The region can surely be read: its owner is of this library, whose flushable regions all can,
-        /// or it is registered for reading. librpma's can be read or flushed natively, as its device has it.
+        /// The region can surely be read: its owner is of this library, whose flushable regions all
+        /// can, or it is registered for reading. librpma's can be read or flushed natively, as its
+        /// device has it.
         const READABLE = 16;
     }
 }
@@ -90,10 +94,12 @@ impl FlushPlan {
     pub(crate) const NATIVE: FlushPlan =
         FlushPlan::NATIVE_VISIBILITY.union(FlushPlan::NATIVE_PERSISTENT);
 
-    /// The longest range that one native flush covers, in bytes: the length on the wire has 32 bits.
+    /// The longest range that one native flush covers, in bytes: the length on the wire has 32
+    /// bits.
     pub(crate) const MAX_RANGE: u64 = u32::MAX as u64;
 
-    /// What is left of a region's plan for `len` bytes of it. A whole region is flushed as such, whatever its length.
+    /// What is left of a region's plan for `len` bytes of it. A whole region is flushed as such,
+    /// whatever its length.
     #[inline]
     pub(super) fn of_range(self, len: u64, whole: bool) -> FlushPlan {
         if len == 0 {
@@ -148,7 +154,8 @@ impl FlushPlan {
         READS >> (self.bits() & 15) & 1 != 0
     }
 
-    /// What a remote region can have. A C peer's descriptor does not tell the methods; its region is taken to accept the device's own.
+    /// What a remote region can have. A C peer's descriptor does not tell the methods; its region
+    /// is taken to accept the device's own.
     pub(super) fn of_region(usage: Usage, methods: Option<FlushMethods>) -> FlushPlan {
         let mut plan = FlushPlan::empty();
         let readable = methods.is_some() || usage.contains(Usage::READ_SRC);

@@ -19,7 +19,8 @@ impl Registration for Mr {
     }
 }
 
-/// Registered memory: deregistered first, freed after. Memory that the device does not let go of is never freed.
+/// Registered memory: deregistered first, freed after. Memory that the device does not let go of is
+/// never freed.
 pub(super) struct Held<R: Registration> {
     /// `None` once the device has let go of the memory.
     registration: Option<R>,
@@ -43,7 +44,8 @@ impl<R: Registration> Held<R> {
         self.registration.as_ref()
     }
 
-    /// Deregisters, and gives the memory. Where the device refuses, all is as it was, and can be tried again.
+    /// Deregisters, and gives the memory. Where the device refuses, all is as it was, and can be
+    /// tried again.
     pub(super) fn release(&mut self) -> Result<Memory, Error> {
         if let Some(registration) = self.registration.take() {
             registration.deregister().map_err(|refused| {

@@ -18,24 +18,27 @@ use crate::{
     verbs::Mr,
 };
 
-/// A region of this machine's memory that is registered with a device: the local side of operations, and, once a peer has its
-/// [`descriptor`](Self::descriptor), the remote side of the peer's.
+/// A region of this machine's memory that is registered with a device: the local side of
+/// operations, and, once a peer has its [`descriptor`](Self::descriptor), the remote side of the
+/// peer's.
 ///
-/// It is a handle: cloning it is cheap, and all clones are the same region. As long as one of them or an [`OwnedSlice`] lives, the device
-/// may reach the memory. Dropping the last one deregisters first and gives the memory back after, also while operations are in flight:
-/// these complete with an error. If the device refuses to deregister, dropping logs the error and leaves the memory allocated;
-/// [`close`](Self::close) reports it and lets you retry.
+/// It is a handle: cloning it is cheap, and all clones are the same region. As long as one of them
+/// or an [`OwnedSlice`] lives, the device may reach the memory. Dropping the last one deregisters
+/// first and gives the memory back after, also while operations are in flight: these complete with
+/// an error. If the device refuses to deregister, dropping logs the error and leaves the memory
+/// allocated; [`close`](Self::close) reports it and lets you retry.
 ///
-/// Peers and the device may change its bytes at any time, so safe code gets copies and atomic words, never a reference. All methods may be
-/// called from any thread at any time. None of them blocks, except [`flush_to_media`](Self::flush_to_media) and `close`, which are system
-/// calls.
+/// Peers and the device may change its bytes at any time, so safe code gets copies and atomic
+/// words, never a reference. All methods may be called from any thread at any time. None of them
+/// blocks, except [`flush_to_media`](Self::flush_to_media) and `close`, which are system calls.
 ///
 /// All offsets and lengths are in bytes.
 #[derive(Clone)]
 #[doc(alias = "rpma_mr_local")]
 #[doc(alias = "rpma_mr_reg")]
 pub struct LocalRegion {
-    /// All of it: what its slices are cut from. In the handle itself, where posting finds it without a detour.
+    /// All of it: what its slices are cut from. In the handle itself, where posting finds it
+    /// without a detour.
     whole: LocalSlice<'static>,
     inner: Arc<Inner>,
 }
@@ -61,8 +64,8 @@ impl LocalRegion {
         LocalRegion::at(at, mr, memory, usage, pd_tag, access)
     }
 
-    /// As [`new`](Self::new), where the device knows the bytes by another address: that, and how many there are. If only the device can
-    /// reach them, `memory` has none.
+    /// As [`new`](Self::new), where the device knows the bytes by another address: that, and how
+    /// many there are. If only the device can reach them, `memory` has none.
     pub(crate) fn at(
         (addr, len): (u64, u64),
         mr: Mr,
@@ -86,13 +89,15 @@ impl LocalRegion {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the range does not lie inside the region. An empty range inside is fine.
+    /// [`Error::OutOfRange`] when the range does not lie inside the region. An empty range inside
+    /// is fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'_>> {
         self.whole.slice(range)
     }
 
-    /// The bytes of `range`, as a value that keeps the region alive: for operations that are posted by another task or thread.
+    /// The bytes of `range`, as a value that keeps the region alive: for operations that are posted
+    /// by another task or thread.
     ///
     /// # Errors
     ///
@@ -124,14 +129,15 @@ impl LocalRegion {
         self.whole.usage()
     }
 
-    /// The native flushes that the device has granted for this memory. Every flushable region can also be flushed by a read.
+    /// The native flushes that the device has granted for this memory. Every flushable region can
+    /// also be flushed by a read.
     #[inline]
     pub fn methods(&self) -> FlushMethods {
         self.inner.methods
     }
 
-    /// Are the pages fetched when the device needs them, not pinned? Then the device may have to ask
-    /// the peer to send again later, as often as the peer's
+    /// Are the pages fetched when the device needs them, not pinned? Then the device may have to
+    /// ask the peer to send again later, as often as the peer's
     /// [`rnr_retry_count`](crate::ConnCfg::rnr_retry_count) allows: do not set it to 0.
     #[inline]
     pub fn is_on_demand(&self) -> bool {
@@ -179,7 +185,8 @@ impl LocalRegion {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the bytes would not all be inside; [`Error::InvalidArgument`] when the memory is read-only.
+    /// [`Error::OutOfRange`] when the bytes would not all be inside; [`Error::InvalidArgument`]
+    /// when the memory is read-only.
     #[inline]
     pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
         self.memory().write_at(offset, buf)
@@ -249,8 +256,8 @@ impl LocalRegion {
         self.memory().as_ptr()
     }
 
-    /// The address of the first byte, for writing. Do so only if the memory [is writable](Memory::is_writable); and mind that it races with
-    /// whatever the device does.
+    /// The address of the first byte, for writing. Do so only if the memory [is
+    /// writable](Memory::is_writable); and mind that it races with whatever the device does.
     #[inline]
     #[doc(alias = "rpma_mr_get_ptr")]
     pub fn as_mut_ptr(&self) -> *mut u8 {
@@ -264,7 +271,8 @@ impl LocalRegion {
     /// The region, as it was, and why:
     ///
     /// - [`Error::InUse`] when there are clones of it or [`OwnedSlice`]s: nothing was done;
-    /// - what the device said ([`Error::Provider`], `ibv_dereg_mr(3)`). Memory windows that are bound to the region are the usual reason.
+    /// - what the device said ([`Error::Provider`], `ibv_dereg_mr(3)`). Memory windows that are
+    ///   bound to the region are the usual reason.
     #[doc(alias = "rpma_mr_dereg")]
     #[allow(
         clippy::result_large_err,
@@ -274,8 +282,8 @@ impl LocalRegion {
         self.close_in_place().map_err(|error| (self, error))
     }
 
-    /// As [`close`](Self::close), for the C interface, whose handles stay in place where a call fails. After success all that the region
-    /// is good for is to be dropped.
+    /// As [`close`](Self::close), for the C interface, whose handles stay in place where a call
+    /// fails. After success all that the region is good for is to be dropped.
     pub(crate) fn close_in_place(&mut self) -> Result<Memory> {
         match Arc::get_mut(&mut self.inner) {
             Some(inner) => inner.held.release(),
@@ -305,10 +313,11 @@ impl fmt::Debug for LocalRegion {
     }
 }
 
-/// A part of a [`LocalRegion`]: the local side of an operation. Small, [`Copy`], and checked when it was made.
+/// A part of a [`LocalRegion`]: the local side of an operation. Small, [`Copy`], and checked when
+/// it was made.
 ///
-/// It borrows the region, but an operation that was posted with it does not: the region may be dropped before the operation is complete.
-/// An [`OwnedSlice`] borrows nothing.
+/// It borrows the region, but an operation that was posted with it does not: the region may be
+/// dropped before the operation is complete. An [`OwnedSlice`] borrows nothing.
 ///
 /// ```compile_fail,E0505
 /// # fn f(region: rpma::LocalRegion) -> rpma::Result<()> {
@@ -321,7 +330,8 @@ impl fmt::Debug for LocalRegion {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LocalSlice<'a> {
-    /// What the device gets. Its length is the greatest possible where `len` does not fit: posting refuses by `len`.
+    /// What the device gets. Its length is the greatest possible where `len` does not fit: posting
+    /// refuses by `len`.
     pub(crate) sge: ffi::ibv_sge,
     pub(crate) len: u64,
     /// The protection domain's number in the upper half, the usage bits in the lower.
@@ -384,14 +394,16 @@ impl<'a> LocalSlice<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the range does not lie inside the slice. An empty range inside is fine.
+    /// [`Error::OutOfRange`] when the range does not lie inside the slice. An empty range inside is
+    /// fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<LocalSlice<'a>> {
         let (start, len) = range::resolve("range", range, self.len)?;
         Ok(self.part(start, len))
     }
 
-    /// What the device gets of `len` bytes from `offset` on, which lie inside and are not longer than 32 bits tell.
+    /// What the device gets of `len` bytes from `offset` on, which lie inside and are not longer
+    /// than 32 bits tell.
     #[inline(always)]
     pub(crate) fn sge_at(&self, offset: u64, len: u64) -> ffi::ibv_sge {
         ffi::ibv_sge {

@@ -1,12 +1,14 @@
 //! Memory regions: bytes that a device may reach, of this machine and of peers.
 //!
-//! `memory/` is where all memory access happens, and the only place here with unsafe code. The rest is arithmetic, and can be
-//! tested without a device.
+//! `memory/` is where all memory access happens, and the only place here with unsafe code. The rest
+//! is arithmetic, and can be tested without a device.
 //!
-//! - [`Memory`] owns bytes, a [`LocalRegion`] is memory that a device has, a [`LocalSlice`] or an [`OwnedSlice`] is a
-//!   part of it to be posted;
-//! - a [`Descriptor`] makes a region known to a peer, which makes a [`RemoteRegion`] of it and posts [`RemoteSlice`]s;
-//! - [`Usage`] says what a region is registered for, [`FlushKind`] and [`FlushMethods`] how it can be flushed.
+//! - [`Memory`] owns bytes, a [`LocalRegion`] is memory that a device has, a [`LocalSlice`] or an
+//!   [`OwnedSlice`] is a part of it to be posted;
+//! - a [`Descriptor`] makes a region known to a peer, which makes a [`RemoteRegion`] of it and
+//!   posts [`RemoteSlice`]s;
+//! - [`Usage`] says what a region is registered for, [`FlushKind`] and [`FlushMethods`] how it can
+//!   be flushed.
 
 mod advice;
 mod descriptor;

@@ -5,8 +5,8 @@ use std::{fmt, ops::RangeBounds};
 use super::{AsLocalSlice, LocalRegion, LocalSlice};
 use crate::error::Result;
 
-/// A part of a [`LocalRegion`] that keeps the region alive: a [`LocalSlice`] without a lifetime, to be stored, cloned and sent to other
-/// threads and tasks.
+/// A part of a [`LocalRegion`] that keeps the region alive: a [`LocalSlice`] without a lifetime, to
+/// be stored, cloned and sent to other threads and tasks.
 ///
 /// ```no_run
 /// # fn f(conn: &rpma::Connection, region: rpma::LocalRegion, target: &rpma::RemoteSlice) -> rpma::Result<()> {
@@ -42,7 +42,8 @@ impl OwnedSlice {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the slice. An empty range inside is fine.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the
+    /// slice. An empty range inside is fine.
     pub fn slice_owned(&self, range: impl RangeBounds<u64>) -> Result<OwnedSlice> {
         Ok(OwnedSlice::new(&self.region, self.slice.slice(range)?))
     }
@@ -71,11 +72,13 @@ impl OwnedSlice {
         self.slice.len == 0
     }
 
-    /// Copies its bytes out; see [`Memory::read_at`](crate::Memory::read_at) for what a concurrent write does to it.
+    /// Copies its bytes out; see [`Memory::read_at`](crate::Memory::read_at) for what a concurrent
+    /// write does to it.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) for a region whose bytes only the device can reach.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) for a region whose bytes only the device can
+    /// reach.
     pub fn read_vec(&self) -> Result<Vec<u8>> {
         let start = self.offset();
         self.region.read_vec(start..start + self.slice.len)

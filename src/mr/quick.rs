@@ -1,8 +1,10 @@
-//! The quick check: all that a transfer between two slices must satisfy but for their equal length, in one comparison.
+//! The quick check: all that a transfer between two slices must satisfy but for their equal length,
+//! in one comparison.
 //!
-//! A local slice carries its domain's number and what it lacks, a remote slice what it lacks, a queue pair its domain's number. Where nothing
-//! that matters differs or lacks, the transfer is right. Where the quick check fails the full one decides, and names what is wrong: so the
-//! quick one may be too strict, never too lax.
+//! A local slice carries its domain's number and what it lacks, a remote slice what it lacks, a
+//! queue pair its domain's number. Where nothing that matters differs or lacks, the transfer is
+//! right. Where the quick check fails the full one decides, and names what is wrong: so the quick
+//! one may be too strict, never too lax.
 
 use super::{FlushKind, FlushPlan, Usage};
 
@@ -39,8 +41,8 @@ pub(crate) const fn short(len: u64) -> bool {
     len.wrapping_sub(1) < LONG
 }
 
-/// In a remote key: the flush to visibility, or to persistence, is done by reading alone. They are the
-/// bits of local usages, which no transfer asks a remote side for.
+/// In a remote key: the flush to visibility, or to persistence, is done by reading alone. They are
+/// the bits of local usages, which no transfer asks a remote side for.
 const VISIBLE_BY_READING: u32 = Usage::RECV.bits();
 const PERSISTENT_BY_READING: u32 = Usage::SEND.bits();
 
@@ -97,7 +99,8 @@ pub(crate) const fn misfit(queue_pair: u32, local: u32, remote: u32, usages: Usa
     ((queue_pair ^ local) | remote) & (DOMAIN | AWKWARD | NEVER | FAR | usages.bits())
 }
 
-/// The same for a piece of the region with the key `local` whose length is [`short`], whatever the length of the region.
+/// The same for a piece of the region with the key `local` whose length is [`short`], whatever the
+/// length of the region.
 #[inline(always)]
 pub(crate) const fn fit_regions(queue_pair: u32, local: u32, remote: u32, usages: Usage) -> bool {
     ((queue_pair ^ local) | remote) & (DOMAIN | NEVER | FAR | usages.bits()) == 0

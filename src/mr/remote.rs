@@ -5,10 +5,12 @@ use std::{fmt, ops::RangeBounds};
 use super::{FlushKind, FlushMethods, FlushPlan, Usage, descriptor, quick, range};
 use crate::{error::Result, verbs::Target};
 
-/// A region of a peer's memory, made of the [`Descriptor`](crate::Descriptor) that the peer has sent.
+/// A region of a peer's memory, made of the [`Descriptor`](crate::Descriptor) that the peer has
+/// sent.
 ///
-/// It is only knowledge: nothing tells whether the peer still has the region. An operation on one that is gone, or on one of another
-/// peer, completes with [an error](crate::Error) and ends the connection.
+/// It is only knowledge: nothing tells whether the peer still has the region. An operation on one
+/// that is gone, or on one of another peer, completes with [an error](crate::Error) and ends the
+/// connection.
 ///
 /// All offsets and lengths are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,12 +23,13 @@ pub struct RemoteRegion {
 }
 
 impl RemoteRegion {
-    /// Reads the descriptor of a region, of this crate (22 bytes) or of librpma (21 bytes). What follows is ignored.
+    /// Reads the descriptor of a region, of this crate (22 bytes) or of librpma (21 bytes). What
+    /// follows is ignored.
     ///
     /// # Errors
     ///
-    /// [`Error::BadDescriptor`](crate::Error::BadDescriptor) when the bytes are too few, name no usage, a length of 0, or a region that
-    /// leaves the address space.
+    /// [`Error::BadDescriptor`](crate::Error::BadDescriptor) when the bytes are too few, name no
+    /// usage, a length of 0, or a region that leaves the address space.
     #[doc(alias = "rpma_mr_remote_from_descriptor")]
     pub fn from_descriptor(bytes: &[u8]) -> Result<RemoteRegion> {
         descriptor::decode(bytes)
@@ -55,7 +58,8 @@ impl RemoteRegion {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the region. An empty range inside is fine.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the
+    /// region. An empty range inside is fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<RemoteSlice> {
         self.whole.slice(range)
@@ -103,7 +107,8 @@ impl RemoteRegion {
         self.whole.usage()
     }
 
-    /// The native flushes that the region accepts. `None` when its descriptor does not tell, as those of librpma do not.
+    /// The native flushes that the region accepts. `None` when its descriptor does not tell, as
+    /// those of librpma do not.
     #[inline]
     pub const fn methods(&self) -> Option<FlushMethods> {
         self.methods
@@ -128,7 +133,8 @@ impl fmt::Debug for RemoteRegion {
     }
 }
 
-/// A part of a [`RemoteRegion`]: the remote side of an operation. Small, [`Copy`], and checked when it was made.
+/// A part of a [`RemoteRegion`]: the remote side of an operation. Small, [`Copy`], and checked when
+/// it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct RemoteSlice {
@@ -139,8 +145,8 @@ pub struct RemoteSlice {
     shape: Shape,
 }
 
-/// The flushes that a slice can have in the lowest byte, then those that its region can have, then whether it is the entire region: in one
-/// number, which is copied at once.
+/// The flushes that a slice can have in the lowest byte, then those that its region can have, then
+/// whether it is the entire region: in one number, which is copied at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Shape(u32);
 
@@ -167,7 +173,8 @@ impl Shape {
 }
 
 impl RemoteSlice {
-    /// No bytes of no region: the other side of an operation without content, as the C interface has it.
+    /// No bytes of no region: the other side of an operation without content, as the C interface
+    /// has it.
     pub(crate) const NOWHERE: RemoteSlice = RemoteSlice {
         target: Target::new(0, 0, Usage::all().bits()),
         len: 0,
@@ -179,14 +186,16 @@ impl RemoteSlice {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the slice. An empty range inside is fine.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the
+    /// slice. An empty range inside is fine.
     #[inline]
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Result<RemoteSlice> {
         let (start, len) = range::resolve("range", range, self.len)?;
         Ok(self.part(start, len))
     }
 
-    /// `len` bytes of an entire region from `offset` on, where there are some that lie inside, and that any flush can do.
+    /// `len` bytes of an entire region from `offset` on, where there are some that lie inside, and
+    /// that any flush can do.
     #[inline(always)]
     pub(crate) fn quick_part(&self, offset: u64, len: u64) -> Option<RemoteSlice> {
         if len.wrapping_sub(1) >= FlushPlan::MAX_RANGE || !range::inside(offset, len, self.len) {

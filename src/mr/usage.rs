@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 bitflags! {
     /// What a region of memory may be used for. Combine with `|`.
     ///
-    /// *Source* and *destination* are those of the data: a read takes data from its (remote) source to its (local) destination,
-    /// a write from its (local) source to its (remote) destination.
+    /// *Source* and *destination* are those of the data: a read takes data from its (remote) source
+    /// to its (local) destination, a write from its (local) source to its (remote) destination.
     ///
-    /// The lowest eight bits are those of librpma and travel in the region's [`Descriptor`](crate::Descriptor), so a peer knows before
-    /// it posts what a region was registered for.
+    /// The lowest eight bits are those of librpma and travel in the region's
+    /// [`Descriptor`](crate::Descriptor), so a peer knows before it posts what a region was
+    /// registered for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[doc(alias = "rpma_mr_reg")]
     pub struct Usage: u32 {
@@ -47,7 +48,8 @@ bitflags! {
     }
 }
 
-/// The access rights of `ibv_reg_mr(3)`. The two for flushing exist since rdma-core 45 and Linux 6.3.
+/// The access rights of `ibv_reg_mr(3)`. The two for flushing exist since rdma-core 45 and Linux
+/// 6.3.
 mod access {
     pub(super) use rdma_sys::{
         IBV_ACCESS_FLUSH_GLOBAL as FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT as FLUSH_PERSISTENT,
@@ -60,11 +62,13 @@ mod access {
 /// What decides, beside the usage, which access rights are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccessEnv {
-    /// The transport is iWARP, where the responder of a read writes to the reader's memory by its remote key (RFC 5040, section 5.2).
+    /// The transport is iWARP, where the responder of a read writes to the reader's memory by its
+    /// remote key (RFC 5040, section 5.2).
     pub(crate) iwarp: bool,
     /// Grant the device's native flush for visibility.
     pub(crate) native_visibility: bool,
-    /// Grant the device's native flush for persistence. To be given up, and nothing else, for memory that the device refuses it for.
+    /// Grant the device's native flush for persistence. To be given up, and nothing else, for
+    /// memory that the device refuses it for.
     pub(crate) native_persistent: bool,
     /// Pages are not pinned but fetched when the device needs them.
     pub(crate) on_demand: bool,
@@ -103,8 +107,9 @@ impl Usage {
         grant(Usage::WRITE_DST, true, access::REMOTE_WRITE);
         grant(Usage::ATOMIC, true, access::REMOTE_ATOMIC);
         grant(Usage::RELAXED_ORDERING, true, access::RELAXED_ORDERING);
-        // The kernel refuses REMOTE_WRITE and REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3)). WRITE_SRC and SEND only let the
-        // device read what the process itself registered: they ask for nothing.
+        // The kernel refuses REMOTE_WRITE and REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3)).
+        // WRITE_SRC and SEND only let the device read what the process itself registered: they ask
+        // for nothing.
         grant(Usage::WRITES, true, access::LOCAL_WRITE);
         // A flush may always be done by a read behind the writes.
         let flush = Usage::FLUSH_VISIBILITY | Usage::FLUSH_PERSISTENT;

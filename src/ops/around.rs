@@ -31,13 +31,14 @@ pub(super) fn around<'q>(
             let mut data = [0; SHORT as usize];
             let data = &mut data[..sge.length as usize];
             for (n, byte) in data.iter_mut().enumerate() {
-                // SAFETY: the element lies in a region of this process's memory, which the caller has borrowed. Its bytes may change at any
-                // time, so they are read as such.
+                // SAFETY: the element lies in a region of this process's memory, which the caller
+                // has borrowed. Its bytes may change at any time, so they are read as such.
                 *byte = unsafe { std::ptr::read_volatile((sge.addr as *const u8).add(n)) };
             }
             sink.put_checked(request, Data::Copied(data))
         }
-        // The device takes no such message inline; of two elements none is short enough for the fault.
+        // The device takes no such message inline; of two elements none is short enough for the
+        // fault.
         Op::SendInvalidate if qp.workarounds.inline(sge) && qp.max_send_sge >= 2 => {
             let [head, rest] = halves(sge, 1);
             sink.put_checked(request, Data::Elements(&[head, rest]))

@@ -23,17 +23,18 @@ use crate::{
 
 /// Operations that go to the device in one call, in this order.
 ///
-/// Adding an operation checks it as posting it would, and does nothing else; [`submit`](Self::submit) rings the doorbell. An
-/// operation that is refused leaves the batch as it was. Dropping a batch drops what was not submitted. In
-/// steady state a batch allocates nothing: its memory is the connection's and goes back to it.
+/// Adding an operation checks it as posting it would, and does nothing else;
+/// [`submit`](Self::submit) rings the doorbell. An operation that is refused leaves the batch as it
+/// was. Dropping a batch drops what was not submitted. In steady state a batch allocates nothing:
+/// its memory is the connection's and goes back to it.
 ///
 /// The bytes of an operation's source must not change from when it is added until its completion.
 ///
-/// Where a batch holds both native flushes or atomic writes and operations that gather slices of different lengths, it goes out in several
-/// calls, one after the other.
+/// Where a batch holds both native flushes or atomic writes and operations that gather slices of
+/// different lengths, it goes out in several calls, one after the other.
 ///
-/// Several threads may each have a batch of the same connection; the operations of one batch are never mixed with
-/// others when they go out in one call.
+/// Several threads may each have a batch of the same connection; the operations of one batch are
+/// never mixed with others when they go out in one call.
 ///
 /// ```compile_fail,E0505
 /// # fn f(conn: rpma::Connection) -> rpma::Result<()> {
@@ -84,7 +85,8 @@ impl<'c> Batch<'c> {
     }
 
     fn memory(&self) -> &BatchMemory {
-        // SAFETY: the batch owns it; several threads may look at a shared batch, and none of them changes it.
+        // SAFETY: the batch owns it; several threads may look at a shared batch, and none of them
+        // changes it.
         unsafe { self.at.memory.as_ref() }
     }
 
@@ -93,13 +95,16 @@ impl<'c> Batch<'c> {
         self.at.next = self.at.memory().clear();
     }
 
-    /// Posts all operations with one doorbell, and leaves the batch empty. An empty batch does nothing.
+    /// Posts all operations with one doorbell, and leaves the batch empty. An empty batch does
+    /// nothing.
     ///
     /// # Errors
-    /// [`Error::QueueFull`](crate::Error::QueueFull) or [`Error::PartlyPosted`](crate::Error::PartlyPosted) with the number that the device accepted: those will complete. The others
-    /// stay in the batch, in order, and may be submitted again.
-    /// [`Error::AboveLimit`](crate::Error::AboveLimit) for more operations than the send queue has places where it would stay full for ever:
-    /// none of those that fill it is signalled, or some are native flushes or atomic writes, of which one doorbell takes all or nothing.
+    /// [`Error::QueueFull`](crate::Error::QueueFull) or
+    /// [`Error::PartlyPosted`](crate::Error::PartlyPosted) with the number that the device
+    /// accepted: those will complete. The others stay in the batch, in order, and may be submitted
+    /// again. [`Error::AboveLimit`](crate::Error::AboveLimit) for more operations than the send
+    /// queue has places where it would stay full for ever: none of those that fill it is signalled,
+    /// or some are native flushes or atomic writes, of which one doorbell takes all or nothing.
     #[inline(always)]
     pub fn submit(&mut self) -> Result<()> {
         let (qp, next) = (self.at.qp, self.at.next);

@@ -10,9 +10,9 @@ use crate::{
     verbs::{Op, op, start, start_with_elements},
 };
 
-/// Refuses `len` operations, more than the `depth` of the queue, that can never all be posted: of a full
-/// queue without a signalled operation nobody would hear that it has room, and native operations take
-/// all of their doorbell or nothing.
+/// Refuses `len` operations, more than the `depth` of the queue, that can never all be posted: of a
+/// full queue without a signalled operation nobody would hear that it has room, and native
+/// operations take all of their doorbell or nothing.
 ///
 /// # Safety
 /// There must be so many from `first` on.
@@ -68,11 +68,12 @@ pub(super) unsafe fn plain_chain(
     unsafe { chain::<true>(ex, first, end) }
 }
 
-/// Operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all or none; gives the provider's return code.
+/// Operations between one `ibv_wr_start` and one `ibv_wr_complete`, of which the device takes all
+/// or none; gives the provider's return code.
 ///
 /// # Safety
-/// From `first` to `end` there must be linked operations, at least one, that the queue pair was created with; `PLAIN` says that none has
-/// inline data or several elements.
+/// From `first` to `end` there must be linked operations, at least one, that the queue pair was
+/// created with; `PLAIN` says that none has inline data or several elements.
 #[inline(always)]
 pub(super) unsafe fn chain<const PLAIN: bool>(
     ex: NonNull<ffi::ibv_qp_ex>,
@@ -81,8 +82,8 @@ pub(super) unsafe fn chain<const PLAIN: bool>(
 ) -> i32 {
     let ex = ex.as_ptr();
     let mut entry = first;
-    // SAFETY: the caller's operations; the queue pair is alive and extended; start and complete are paired, and nothing in between can
-    // return early or panic.
+    // SAFETY: the caller's operations; the queue pair is alive and extended; start and complete are
+    // paired, and nothing in between can return early or panic.
     unsafe {
         ffi::ibv_wr_start(ex);
         loop {

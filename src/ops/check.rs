@@ -1,4 +1,5 @@
-//! The full check of an operation: what the quick one could not decide, and all that is no plain transfer.
+//! The full check of an operation: what the quick one could not decide, and all that is no plain
+//! transfer.
 
 use std::sync::atomic::Ordering;
 
@@ -142,8 +143,8 @@ impl Qp {
         })
     }
 
-    /// The flags that `op` is posted without. Reads of iWARP are answered in order (RFC 5040), so they need no fence; siw's queue never
-    /// gets past one that has it.
+    /// The flags that `op` is posted without. Reads of iWARP are answered in order (RFC 5040), so
+    /// they need no fence; siw's queue never gets past one that has it.
     pub(super) fn needless_flags(&self, op: Op) -> u64 {
         match op == Op::Read && self.iwarp {
             true => ffi::IBV_SEND_FENCE.into(),
@@ -251,7 +252,8 @@ fn check_far(row: &Row, len: u64, far: &RemoteSlice) -> Result<()> {
     }
 }
 
-/// The slice must be of the protection domain of `tag`, and registered for `usage`. An empty slice passes.
+/// The slice must be of the protection domain of `tag`, and registered for `usage`. An empty slice
+/// passes.
 #[inline]
 pub(super) fn check_local(
     tag: u64,

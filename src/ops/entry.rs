@@ -12,14 +12,15 @@ use crate::{
     verbs::{Op, Request, op},
 };
 
-/// A place for one operation, or the mark behind the last one. All access is by raw pointers: the C requests point at each other and at
-/// their elements.
+/// A place for one operation, or the mark behind the last one. All access is by raw pointers: the C
+/// requests point at each other and at their elements.
 #[repr(C)]
 pub(super) struct Entry {
     pub(super) wr: MaybeUninit<ffi::ibv_send_wr>,
     /// The element of an operation that has one.
     pub(super) sge: ffi::ibv_sge,
-    /// The queue pair's key for the quick check; in the mark one that fits nothing, so that the check finds the memory full, too.
+    /// The queue pair's key for the quick check; in the mark one that fits nothing, so that the
+    /// check finds the memory full, too.
     pub(super) key: u32,
     /// All flushes; in the mark none.
     pub(super) flushes: FlushPlan,
@@ -51,7 +52,8 @@ pub(super) fn wr(entry: *mut Entry) -> *mut ffi::ibv_send_wr {
     entry.cast()
 }
 
-/// Puts an operation with `num_sge` elements, of which `sge` is the first, to `entry`; gives the next one.
+/// Puts an operation with `num_sge` elements, of which `sge` is the first, to `entry`; gives the
+/// next one.
 ///
 /// # Safety
 /// `entry` must be a place, not the mark.

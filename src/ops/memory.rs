@@ -17,17 +17,18 @@ use crate::{
     verbs::Request,
 };
 
-/// The operations of a [`Batch`](super::Batch) that were not submitted yet. Where the next one goes is the batch's to know: it is the
-/// argument `next` here.
+/// The operations of a [`Batch`](super::Batch) that were not submitted yet. Where the next one goes
+/// is the batch's to know: it is the argument `next` here.
 ///
-/// The places are linked once, when they are made: each to its own element and to the place behind it. To post them takes an end to the
-/// list, which is taken away again.
+/// The places are linked once, when they are made: each to its own element and to the place behind
+/// it. To post them takes an end to the list, which is taken away again.
 #[repr(C)]
 pub(crate) struct BatchMemory {
-    /// First, so that its address is the memory's own and takes no register. What the last post named as refused; null but between a post and [`refused`](Self::refused).
+    /// First, so that its address is the memory's own and takes no register. What the last post
+    /// named as refused; null but between a post and [`refused`](Self::refused).
     bad: *mut ffi::ibv_send_wr,
-    /// The first place in the mode `List`, else [`BEHIND`] all places: one comparison tells that there is a list to post, and one store
-    /// that there is none.
+    /// The first place in the mode `List`, else [`BEHIND`] all places: one comparison tells that
+    /// there is a list to post, and one store that there is none.
     pub(super) list: *mut Entry,
     /// The first place.
     pub(super) first: *mut Entry,
@@ -35,8 +36,8 @@ pub(crate) struct BatchMemory {
     mixed: bool,
     /// The queue pair's key for the quick check.
     key: u32,
-    /// The length of its send queue. The place behind so many fails the quick check too, so that a batch
-    /// that is longer is known.
+    /// The length of its send queue. The place behind so many fails the quick check too, so that a
+    /// batch that is longer is known.
     depth: usize,
     /// The memory of the places and the mark: the vector itself stays empty.
     places: Vec<Entry>,
@@ -50,7 +51,8 @@ pub(crate) struct BatchMemory {
 enum Mode {
     /// As the linked list that it is, by `ibv_post_send(3)`.
     List,
-    /// Between one `ibv_wr_start` and one `ibv_wr_complete`: it holds operations that only `ibv_wr_post(3)` has.
+    /// Between one `ibv_wr_start` and one `ibv_wr_complete`: it holds operations that only
+    /// `ibv_wr_post(3)` has.
     Chain,
     /// Either, once the elements and data that do not lie in the entries are linked.
     Mixed,
@@ -59,7 +61,8 @@ enum Mode {
 /// Above all places.
 const BEHIND: *mut Entry = std::ptr::without_provenance_mut(usize::MAX);
 
-// SAFETY: the pointers point into the memory itself; those inside of the places are followed only by the provider within `submit`.
+// SAFETY: the pointers point into the memory itself; those inside of the places are followed only
+// by the provider within `submit`.
 unsafe impl Send for BatchMemory {}
 // SAFETY: as above.
 unsafe impl Sync for BatchMemory {}
@@ -127,11 +130,13 @@ impl BatchMemory {
         self.link(usize::MAX);
     }
 
-    /// Links the first `len` places, as those of plain operations: each to its element and to the place behind it. Sets the mark, too.
+    /// Links the first `len` places, as those of plain operations: each to its element and to the
+    /// place behind it. Sets the mark, too.
     #[inline(never)]
     fn link(&mut self, len: usize) {
         let capacity = self.places.capacity() - 1;
-        // SAFETY: the places and the mark behind them lie in the vector's memory, and nothing of them is read.
+        // SAFETY: the places and the mark behind them lie in the vector's memory, and nothing of
+        // them is read.
         unsafe {
             for n in 0..len.min(capacity) {
                 let entry = self.first.add(n);
@@ -281,14 +286,15 @@ impl BatchMemory {
         unsafe { addr_of_mut!((*next).data).write(place) };
     }
 
-    /// Posts the list of all operations before `next`; gives the provider's return code where not all was taken.
+    /// Posts the list of all operations before `next`; gives the provider's return code where not
+    /// all was taken.
     ///
     /// # Safety
     /// `next` must be behind [`list`](Self::list).
     #[inline(always)]
     pub(super) unsafe fn post_list(&mut self, qp: &Qp, next: *mut Entry) -> Option<i32> {
-        // SAFETY: the mode is `List` and there is an operation. The last one ends the list, the others are linked to the next; the list
-        // lies in the memory with all that it points at.
+        // SAFETY: the mode is `List` and there is an operation. The last one ends the list, the
+        // others are linked to the next; the list lies in the memory with all that it points at.
         unsafe {
             let link = addr_of_mut!((*wr(next.sub(1))).next);
             link.write(std::ptr::null_mut());
@@ -302,14 +308,16 @@ impl BatchMemory {
         }
     }
 
-    /// Posts all operations before `next` where they are a plain chain; gives the provider's return code then, else `None`.
+    /// Posts all operations before `next` where they are a plain chain; gives the provider's return
+    /// code then, else `None`.
     #[inline(always)]
     pub(super) fn post_chain(&mut self, qp: &Qp, next: *mut Entry) -> Option<i32> {
         if self.mode() != Mode::Chain {
             return None;
         }
-        // SAFETY: an operation made the mode what it is, and the check lets through only what the queue pair was created with, so it is
-        // extended. The operations are plain, as the mode says.
+        // SAFETY: an operation made the mode what it is, and the check lets through only what the
+        // queue pair was created with, so it is extended. The operations are plain, as the mode
+        // says.
         let ret = unsafe { plain_chain(qp.raw.extended().unwrap_unchecked(), self.first, next) };
         if ret == 0 {
             self.list = self.first;
@@ -331,7 +339,8 @@ impl BatchMemory {
                 return (Err(err), next);
             }
         }
-        // SAFETY: from `first` on there are `len` operations, and the memory has all that they point at.
+        // SAFETY: from `first` on there are `len` operations, and the memory has all that they
+        // point at.
         match unsafe { self.submit_all(qp, next, len) } {
             Ok(()) => (Ok(()), self.clear()),
             Err((ret, call, places)) => {
@@ -359,8 +368,9 @@ impl BatchMemory {
             let (mut entry, first) = (self.first, self.first);
             let chained = (0..len).any(|n| is_extended(first.add(n)));
             while entry != next {
-                // Operations of different ways go in runs. rdma-core's provider for rxe (seen in 44 to 56) takes the first element's length
-                // for that of each when it is told of them by `ibv_wr_set_sge_list`, and would cut or overrun the data without a word.
+                // Operations of different ways go in runs. rdma-core's provider for rxe (seen in 44
+                // to 56) takes the first element's length for that of each when it is told of them
+                // by `ibv_wr_set_sge_list`, and would cut or overrun the data without a word.
                 let by_list = |entry| !chained || data(entry) == Where::Uneven;
                 let (list, mut end) = (by_list(entry), entry.add(1));
                 while end != next && by_list(end) == list {
@@ -393,7 +403,8 @@ impl BatchMemory {
         Ok(())
     }
 
-    /// After a post by [`post_list`](Self::post_list) that was refused: the error and the next place.
+    /// After a post by [`post_list`](Self::post_list) that was refused: the error and the next
+    /// place.
     #[cold]
     #[inline(never)]
     pub(super) fn refused(&mut self, next: *mut Entry, ret: i32) -> (Result<()>, *mut Entry) {
@@ -409,8 +420,9 @@ impl BatchMemory {
         }
     }
 
-    /// Removes the first `n` of `len` places, which were accepted; gives the number of their operations, and the next place. Of a split read
-    /// whose second part was not accepted, both parts stay.
+    /// Removes the first `n` of `len` places, which were accepted; gives the number of their
+    /// operations, and the next place. Of a split read whose second part was not accepted, both
+    /// parts stay.
     fn remove(&mut self, mut n: usize, len: usize) -> (usize, *mut Entry) {
         let first = self.first;
         // SAFETY: `len` places hold operations; those that stay lie behind the first `n`.

@@ -1,9 +1,10 @@
 //! The operations of a connection: their table, their check, and their ways to the device.
 //!
 //! # Safety
-//! Everything that is posted was checked against the queue pair here ([`check`] or the quick check of [`quick`]), and [`Qp`] is made of
-//! a queue pair that was created with the operations that its features name. The memory of a batch ([`memory`], [`entry`]) is followed
-//! only while the batch that owns it is borrowed.
+//! Everything that is posted was checked against the queue pair here ([`check`] or the quick check
+//! of [`quick`]), and [`Qp`] is made of a queue pair that was created with the operations that its
+//! features name. The memory of a batch ([`memory`], [`entry`]) is followed only while the batch
+//! that owns it is borrowed.
 #![allow(unsafe_code)]
 
 mod around;

@@ -13,8 +13,8 @@ pub enum Attempt {
     Refused {
         /// The call.
         call: Call,
-        /// What it returned. In 64 bits: an attempt of 8 bytes in all would be packed into one register, and that
-        /// costs where nothing failed, too.
+        /// What it returned. In 64 bits: an attempt of 8 bytes in all would be packed into one
+        /// register, and that costs where nothing failed, too.
         ret: i64,
     },
 }
@@ -48,8 +48,9 @@ pub(super) fn taken<T>(ret: i32, bad: *mut T) -> bool {
     u64::from(ret as u32) | bad.addr() as u64 == 0
 }
 
-/// What a list of `len` requests that starts at `first` met with, where not all of it was accepted: an error's return code, and how many were
-/// accepted. The provider returned `ret` and named `bad` as the first that it refused.
+/// What a list of `len` requests that starts at `first` met with, where not all of it was accepted:
+/// an error's return code, and how many were accepted. The provider returned `ret` and named `bad`
+/// as the first that it refused.
 #[cold]
 pub(super) fn accepted(
     ret: i32,
@@ -61,7 +62,8 @@ pub(super) fn accepted(
     let named = (first..first + stride * len).contains(&bad);
     match ret {
         0 if !named => None,
-        // siw's provider, once its queue is full, names the request that it did not take and returns the doorbell's 0.
+        // siw's provider, once its queue is full, names the request that it did not take and
+        // returns the doorbell's 0.
         0 => Some((libc::ENOMEM, (bad - first) / stride)),
         ret if named => Some((ret, (bad - first) / stride)),
         ret => Some((ret, 0)),
@@ -82,7 +84,8 @@ pub(super) fn post_failed(call: Call, ret: i32, accepted: usize) -> Error {
     let errno = errno(ret);
     let source = std::io::Error::from_raw_os_error(errno);
     match (errno, accepted) {
-        // The man pages name ENOMEM for a full queue; some providers say EAGAIN, rxe's extended queue pair ENOSPC.
+        // The man pages name ENOMEM for a full queue; some providers say EAGAIN, rxe's extended
+        // queue pair ENOSPC.
         (libc::ENOMEM | libc::EAGAIN | libc::ENOSPC, _) => Error::QueueFull {
             call,
             accepted,

@@ -2,9 +2,10 @@ use rdma_sys as ffi;
 
 /// Which completions an operation gives, and the number that they carry.
 ///
-/// Operations complete in the order in which they were posted, so one signalled operation behind many others says that all are
-/// done. An unsignalled operation keeps its place in the send queue until a later signalled one completes: at least every
-/// [`sq_size`](crate::ConnCfg::sq_size)-th operation must be signalled.
+/// Operations complete in the order in which they were posted, so one signalled operation behind
+/// many others says that all are done. An unsignalled operation keeps its place in the send queue
+/// until a later signalled one completes: at least every [`sq_size`](crate::ConnCfg::sq_size)-th
+/// operation must be signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Signal {
     /// A completion in any case, with this number as its [`wr_id`](crate::Completion::wr_id).
@@ -16,21 +17,23 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The operation starts only when all earlier reads and atomics of the connection are done (`IBV_SEND_FENCE`).
+    /// The operation starts only when all earlier reads and atomics of the connection are done
+    /// (`IBV_SEND_FENCE`).
     #[doc(alias = "IBV_SEND_FENCE")]
     pub fn fenced(self) -> Post {
         Post::from(self).fenced()
     }
 
-    /// The receive that this operation completes at the peer is a solicited event (`IBV_SEND_SOLICITED`); for sends and writes with
-    /// immediate data.
+    /// The receive that this operation completes at the peer is a solicited event
+    /// (`IBV_SEND_SOLICITED`); for sends and writes with immediate data.
     #[doc(alias = "IBV_SEND_SOLICITED")]
     pub fn solicited(self) -> Post {
         Post::from(self).solicited()
     }
 }
 
-/// How an operation is posted: a [`Signal`], and more where one wants more. Every operation takes either.
+/// How an operation is posted: a [`Signal`], and more where one wants more. Every operation takes
+/// either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct Post {

@@ -16,10 +16,11 @@ use crate::{
 
 /// The local side of a quick operation: a slice, or a piece of a region.
 pub(crate) trait QuickNear {
-    /// Is an operation between it and the remote side with the key `far` surely right, for a queue with the key `queue`?
-    /// The queue's key is looked at last.
+    /// Is an operation between it and the remote side with the key `far` surely right, for a queue
+    /// with the key `queue`? The queue's key is looked at last.
     fn fits(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> bool;
-    /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of what is right is laid out worse.
+    /// 0 where it [`fits`](Self::fits). Two slices' answers make one branch: of two, the way of
+    /// what is right is laid out worse.
     #[inline(always)]
     fn misfit(&self, queue: impl FnOnce() -> u32, far: u32, usages: Usage) -> u32 {
         (!self.fits(queue, far, usages)).into()
@@ -145,7 +146,8 @@ pub(crate) fn quick_flush<'q>(
     let range = range.borrow();
     let possible = sink.flushes() & range.flushes();
     if possible.natively(kind) {
-        // SAFETY: there is room where there are flushes, and native ones where the queue pair was created with them.
+        // SAFETY: there is room where there are flushes, and native ones where the queue pair was
+        // created with them.
         return unsafe { sink.put_extended(Op::Flush, post, || Request::flush(range, kind, post)) };
     }
     if !possible.by_reading(kind) {

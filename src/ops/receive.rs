@@ -27,7 +27,8 @@ pub(crate) struct ReceiveQueue {
     tag: u64,
     max_sge: u32,
     max_message: u64,
-    /// A list without an element is refused: siw does so, in its library, although it takes one of no bytes.
+    /// A list without an element is refused: siw does so, in its library, although it takes one of
+    /// no bytes.
     needs_element: bool,
     depth: u32,
     spare: AtomicPtr<RecvMemory>,
@@ -167,9 +168,11 @@ impl Qp {
     }
 }
 
-/// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`, `ibv_post_srq_recv(3)`).
+/// Receives that go to the device in one call, in this order (`ibv_post_recv(3)`,
+/// `ibv_post_srq_recv(3)`).
 ///
-/// As with a [`Batch`](crate::Batch), adding checks and [`submit`](Self::submit) posts; in steady state nothing is allocated.
+/// As with a [`Batch`](crate::Batch), adding checks and [`submit`](Self::submit) posts; in steady
+/// state nothing is allocated.
 #[must_use = "nothing is posted before `submit`"]
 pub struct RecvBatch<'c> {
     raw: &'c dyn PostReceives,
@@ -281,7 +284,9 @@ impl<'c> RecvBatch<'c> {
     /// Posts all receives in one call, and leaves the batch empty. An empty batch does nothing.
     ///
     /// # Errors
-    /// [`Error::QueueFull`](crate::Error::QueueFull) or [`Error::PartlyPosted`](crate::Error::PartlyPosted) with the number that the device accepted. The others stay in the batch.
+    /// [`Error::QueueFull`](crate::Error::QueueFull) or
+    /// [`Error::PartlyPosted`](crate::Error::PartlyPosted) with the number that the device
+    /// accepted. The others stay in the batch.
     pub fn submit(&mut self) -> Result<()> {
         let raw = self.raw;
         let memory = self.memory();

@@ -1,4 +1,5 @@
-//! The way of an operation: the quick check, else the full one, then to the device at once or into a batch.
+//! The way of an operation: the quick check, else the full one, then to the device at once or into
+//! a batch.
 
 use std::{mem::MaybeUninit, ptr::addr_of_mut, sync::atomic::Ordering};
 
@@ -23,8 +24,8 @@ pub(crate) trait Sink<'q> {
     /// Does [`put`](Self::put) read inline data before it returns?
     const AT_ONCE: bool;
 
-    /// Calls `work` with a copy, and keeps what becomes of it: what is out of line so never has the address of `self`, whose fields stay in
-    /// registers.
+    /// Calls `work` with a copy, and keeps what becomes of it: what is out of line so never has the
+    /// address of `self`, whose fields stay in registers.
     fn apart<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R;
 
     fn qp(&self) -> &'q Qp;
@@ -41,14 +42,17 @@ pub(crate) trait Sink<'q> {
     /// Takes an operation with one element.
     ///
     /// # Safety
-    /// The operation must be checked, and [`key`](Self::key) or [`flushes`](Self::flushes) must have said that there is room.
+    /// The operation must be checked, and [`key`](Self::key) or [`flushes`](Self::flushes) must
+    /// have said that there is room.
     unsafe fn put(&mut self, request: Request, sge: &ffi::ibv_sge) -> Attempt;
 
-    /// Takes an operation of `ibv_wr_post(3)` alone, which has no elements. The request is made when it is needed, behind the provider's
-    /// first call, so that nothing must be kept across that.
+    /// Takes an operation of `ibv_wr_post(3)` alone, which has no elements. The request is made
+    /// when it is needed, behind the provider's first call, so that nothing must be kept across
+    /// that.
     ///
     /// # Safety
-    /// As for [`put`](Self::put), `request` must be an `op` with this `post`; and the queue pair must have been created with the operation.
+    /// As for [`put`](Self::put), `request` must be an `op` with this `post`; and the queue pair
+    /// must have been created with the operation.
     unsafe fn put_extended(
         &mut self,
         op: Op,
@@ -66,7 +70,8 @@ pub(crate) enum Data<'a> {
     Elements(&'a [ffi::ibv_sge]),
     /// Bytes that are copied.
     Copied(&'a [u8]),
-    /// What comes before it, the first part of the same read with its elements; and its own element.
+    /// What comes before it, the first part of the same read with its elements; and its own
+    /// element.
     Behind(&'a Request, &'a [ffi::ibv_sge], ffi::ibv_sge),
 }
 
@@ -117,9 +122,11 @@ impl<'q> Sink<'q> for Now<'q> {
             Op::Flush => Call::IbvWrFlush,
             _ => Call::IbvWrAtomicWrite,
         };
-        // SAFETY: the caller says that the queue pair was created with this operation, so it is extended.
+        // SAFETY: the caller says that the queue pair was created with this operation, so it is
+        // extended.
         let qp = unsafe { self.0.raw.extended().unwrap_unchecked() }.as_ptr();
-        // SAFETY: the queue pair is alive; start and complete are paired, and nothing in between can return early or panic, `request` only copies.
+        // SAFETY: the queue pair is alive; start and complete are paired, and nothing in between
+        // can return early or panic, `request` only copies.
         let ret = unsafe {
             ffi::ibv_wr_start(qp);
             (*qp).wr_id = post.wr_id;
@@ -138,7 +145,8 @@ impl<'q> Sink<'q> for Now<'q> {
 
     fn put_checked(&mut self, mut request: Request, data: Data<'_>) -> Result<()> {
         match data {
-            // SAFETY: the check lets an operation of this kind through only where the queue pair has it.
+            // SAFETY: the check lets an operation of this kind through only where the queue pair
+            // has it.
             Data::Elements(_) if request.op.is_extended() => unsafe {
                 self.put_extended(request.op, request.post(), || request)
             },
@@ -162,8 +170,8 @@ impl Qp {
     fn post(&self, request: &Request, list: &[ffi::ibv_sge]) -> Attempt {
         let mut wr = MaybeUninit::<ffi::ibv_send_wr>::uninit();
         let mut bad = std::ptr::null_mut();
-        // SAFETY: `wr` is ours; it gets every field that the provider reads for this operation, and lives with its list until the
-        // call returns.
+        // SAFETY: `wr` is ours; it gets every field that the provider reads for this operation, and
+        // lives with its list until the call returns.
         let ret = unsafe {
             let wr = wr.as_mut_ptr();
             request.write_to(wr, list.len());
@@ -174,8 +182,8 @@ impl Qp {
         attempted(Call::IbvPostSend, ret, bad)
     }
 
-    /// Posts both parts of a read. Where there is room for the first one only, that one is done all the same, and again when the read is
-    /// posted again.
+    /// Posts both parts of a read. Where there is room for the first one only, that one is done all
+    /// the same, and again when the read is posted again.
     #[cold]
     fn post_two(&self, parts: [(&Request, &[ffi::ibv_sge]); 2]) -> Attempt {
         let mut wrs = [const { MaybeUninit::<ffi::ibv_send_wr>::uninit() }; 2];
@@ -196,7 +204,8 @@ impl Qp {
     }
 }
 
-/// The element for inline data: a plain address, of which the provider takes a copy before the post returns.
+/// The element for inline data: a plain address, of which the provider takes a copy before the post
+/// returns.
 #[inline]
 pub(super) fn inline_element(data: &[u8]) -> ffi::ibv_sge {
     ffi::ibv_sge {

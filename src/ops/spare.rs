@@ -9,7 +9,8 @@ pub(super) fn take_spare<T>(place: &AtomicPtr<T>, new: impl FnOnce() -> T) -> Bo
     if spare.is_null() {
         return Box::new(new());
     }
-    // SAFETY: the pointer came from `give_spare`, so from `Box::into_raw`, and the swap made us its only owner.
+    // SAFETY: the pointer came from `give_spare`, so from `Box::into_raw`, and the swap made us its
+    // only owner.
     unsafe { Box::from_raw(spare) }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     verbs::{Context, Workarounds},
 };
 
-/// Which operations the device can do on memory registered for on-demand paging, over reliable connections.
+/// Which operations the device can do on memory registered for on-demand paging, over reliable
+/// connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OdpCapabilities {
     /// On-demand paging at all.
@@ -37,7 +38,8 @@ pub struct Capabilities {
     pub transport: Transport,
     /// On-demand paging of registered memory.
     pub odp: OdpCapabilities,
-    /// The device can flush written data to visibility natively (IBTA annex A19, placement type global).
+    /// The device can flush written data to visibility natively (IBTA annex A19, placement type
+    /// global).
     pub native_flush_visibility: bool,
     /// The device can flush written data to persistence natively (IBTA annex A19).
     pub native_flush_persistent: bool,
@@ -114,16 +116,18 @@ impl fmt::Debug for Capabilities {
 impl Capabilities {
     /// Whether regions may be registered for on-demand paging.
     ///
-    /// Soft-RoCE says it has it since Linux 6.15, but its reads and writes of such regions leave out the offset within the page (measured on
-    /// 7.3.4: 8 bytes written to offset 64 arrive at 0). That is silent loss of data, so it does not get such regions from us.
+    /// Soft-RoCE says it has it since Linux 6.15, but its reads and writes of such regions leave
+    /// out the offset within the page (measured on 7.3.4: 8 bytes written to offset 64 arrive at
+    /// 0). That is silent loss of data, so it does not get such regions from us.
     pub(crate) fn trusts_odp(&self) -> bool {
         self.odp.supported && !self.is_soft_roce()
     }
 
     /// The highest retry count after which the device still gives up.
     ///
-    /// Soft-RoCE takes 7 for retries without end (measured on 7.3.4: a write on a link that was cut had no completion for as long as was
-    /// waited). So an operation whose peer is gone would never be told.
+    /// Soft-RoCE takes 7 for retries without end (measured on 7.3.4: a write on a link that was cut
+    /// had no completion for as long as was waited). So an operation whose peer is gone would never
+    /// be told.
     pub(crate) fn max_retry_count(&self) -> u8 {
         if self.is_soft_roce() { 6 } else { 7 }
     }

@@ -12,13 +12,13 @@ use crate::{
     wait::{Gate, Until, Waker, set_nonblocking},
 };
 
-/// The asynchronous events of a device (`ibv_get_async_event(3)`): errors and changes that belong to
-/// no single operation.
+/// The asynchronous events of a device (`ibv_get_async_event(3)`): errors and changes that belong
+/// to no single operation.
 ///
 /// The device is shared by all [`Peer`](crate::Peer)s of the process on it, and so are its events:
-/// whoever takes one, takes it for all. [`AsFd`] gives the fd that becomes readable when an event is
-/// there; the first wait puts it into non-blocking mode. Under `EPOLLET` take events after each edge
-/// until [`try_next_event`](Self::try_next_event) gives `None`.
+/// whoever takes one, takes it for all. [`AsFd`] gives the fd that becomes readable when an event
+/// is there; the first wait puts it into non-blocking mode. Under `EPOLLET` take events after each
+/// edge until [`try_next_event`](Self::try_next_event) gives `None`.
 #[derive(Debug)]
 pub struct AsyncEvents {
     // Before the context, whose address names it.
@@ -84,7 +84,8 @@ impl AsyncEvents {
 
     fn wait(&self, until: Until) -> Result<Option<AsyncEvent>> {
         // Each time, since the fd is not this crate's alone: others of the process may have opened
-        // the device. An event can vanish between poll(2) and the read, when its queue is destroyed.
+        // the device. An event can vanish between poll(2) and the read, when its queue is
+        // destroyed.
         set_nonblocking(self.as_fd(), true)?;
         let take = || self.context.take_async_event();
         self.gate.run(self.as_fd(), until, take)

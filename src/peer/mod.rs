@@ -27,8 +27,8 @@ pub use devices::devices;
 pub use events::AsyncEvents;
 pub use info::{DeviceInfo, Gid, PortInfo};
 
-/// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared receive queues are made on
-/// it, and go together only when they are of the same one.
+/// A local RDMA device with a protection domain on it: regions, connections, endpoints and shared
+/// receive queues are made on it, and go together only when they are of the same one.
 ///
 /// This is a handle: clones are the same peer, and everything made on it keeps it alive.
 #[derive(Clone)]
@@ -86,7 +86,8 @@ impl Peer {
         Peer::on(context, port, None)
     }
 
-    /// The device called `name`, such as "mlx5_0"; see [`devices`](crate::devices). Limits are those of its first port.
+    /// The device called `name`, such as "mlx5_0"; see [`devices`](crate::devices). Limits are
+    /// those of its first port.
     ///
     /// # Errors
     /// [`Error::NoDevice`] where no device that librdmacm has is called so.
@@ -137,8 +138,8 @@ impl Peer {
         self.inner.port
     }
 
-    /// The most inline data, in bytes, that a small queue pair gets on this device; found by trying on the first call, and
-    /// remembered.
+    /// The most inline data, in bytes, that a small queue pair gets on this device; found by trying
+    /// on the first call, and remembered.
     ///
     /// # Errors
     /// What `ibv_create_cq(3)` says.
@@ -150,18 +151,19 @@ impl Peer {
         Ok(*self.inner.max_inline.get_or_init(|| bytes))
     }
 
-    /// Registers memory for what `usage` says: from then on the device, and with the region's descriptor a remote peer, can
-    /// reach it. The region owns the memory.
+    /// Registers memory for what `usage` says: from then on the device, and with the region's
+    /// descriptor a remote peer, can reach it. The region owns the memory.
     ///
-    /// Memory that cannot be pinned (a DAX file system's, a writable shared mapping of an ordinary file) is registered for on-demand paging
-    /// where the device has it. Memory for which the device refuses native persistent flush is registered without it, and flushed
-    /// by reading.
+    /// Memory that cannot be pinned (a DAX file system's, a writable shared mapping of an ordinary
+    /// file) is registered for on-demand paging where the device has it. Memory for which the
+    /// device refuses native persistent flush is registered without it, and flushed by reading.
     ///
     /// This blocks while the kernel pins the pages. It may be called by several threads at once.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an empty usage or memory that cannot be written to where the usage needs it;
-    /// [`Error::OutOfMemory`] where the limit of locked memory is too low (`ulimit -l`); what `ibv_reg_mr(3)` says.
+    /// [`Error::InvalidArgument`] for an empty usage or memory that cannot be written to where the
+    /// usage needs it; [`Error::OutOfMemory`] where the limit of locked memory is too low
+    /// (`ulimit -l`); what `ibv_reg_mr(3)` says.
     #[doc(alias = "rpma_mr_reg")]
     #[doc(alias = "ibv_reg_mr")]
     pub fn register(&self, memory: Memory, usage: Usage) -> Result<LocalRegion> {
@@ -186,8 +188,8 @@ impl Peer {
         }
     }
 
-    /// Registers `len` bytes at `offset` of a dma-buf, such as memory of a GPU (`ibv_reg_dmabuf_mr(3)`). Remote peers see the region at the
-    /// address `iova`.
+    /// Registers `len` bytes at `offset` of a dma-buf, such as memory of a GPU
+    /// (`ibv_reg_dmabuf_mr(3)`). Remote peers see the region at the address `iova`.
     ///
     /// The bytes cannot be reached by the CPU through the region.
     ///
@@ -203,7 +205,8 @@ impl Peer {
         usage: Usage,
     ) -> Result<LocalRegion> {
         usage.check_device_only(len, iova)?;
-        // Its driver has none, and short messages from what only a device reaches could not be copied (see `Workarounds`).
+        // Its driver has none, and short messages from what only a device reaches could not be
+        // copied (see `Workarounds`).
         if self.inner.capabilities.is_soft_iwarp() {
             return Err(Error::not_supported("dma-buf registration on soft-iWARP"));
         }
@@ -228,7 +231,8 @@ impl Peer {
         ))
     }
 
-    /// Tries the rights that `usage` needs, then fewer, as the device answers; gives those that it granted.
+    /// Tries the rights that `usage` needs, then fewer, as the device answers; gives those that it
+    /// granted.
     fn register_ladder(
         &self,
         usage: Usage,
@@ -292,12 +296,14 @@ impl Peer {
         self.inner.source.as_ref()
     }
 
-    /// Where flushes by read put what they read: one region for all connections, since nobody looks at it.
+    /// Where flushes by read put what they read: one region for all connections, since nobody looks
+    /// at it.
     pub(crate) fn scratch(&self) -> Result<LocalRegion> {
         if let Some(region) = self.inner.scratch.get() {
             return Ok(region.clone());
         }
-        // Two threads may both register one; the loser's is dropped when the cell is no longer borrowed.
+        // Two threads may both register one; the loser's is dropped when the cell is no longer
+        // borrowed.
         let region = self.register(Memory::anonymous(1)?, Usage::READ_DST)?;
         Ok(self.inner.scratch.get_or_init(|| region).clone())
     }

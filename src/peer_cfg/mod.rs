@@ -4,8 +4,9 @@ use crate::error::{Error, Result};
 
 /// A peer's declaration of what its machine is able to do.
 ///
-/// A peer sends the [`descriptor`](Self::descriptor) of its own configuration to the other side by any means, mostly in the private data
-/// of the connection's establishment. The other side applies it to its connection.
+/// A peer sends the [`descriptor`](Self::descriptor) of its own configuration to the other side by
+/// any means, mostly in the private data of the connection's establishment. The other side applies
+/// it to its connection.
 ///
 /// ```
 /// use rpma::PeerCfg;
@@ -35,13 +36,14 @@ impl PeerCfg {
         }
     }
 
-    /// Declares whether data that arrives from the network reaches persistent memory without stopping in a volatile cache, so that a
-    /// flush from outside can make it persistent.
+    /// Declares whether data that arrives from the network reaches persistent memory without
+    /// stopping in a volatile cache, so that a flush from outside can make it persistent.
     ///
-    /// On Intel's servers this asks for Data Direct I/O to be switched off for the device's PCIe root port, or for a platform that
-    /// saves its CPU caches on power failure (eADR). The declaration is the administrator's word: nothing checks it. Without it,
-    /// [`FlushKind::Persistent`](crate::FlushKind::Persistent) is refused by the other side as
-    /// [not supported](crate::Error::NotSupported).
+    /// On Intel's servers this asks for Data Direct I/O to be switched off for the device's PCIe
+    /// root port, or for a platform that saves its CPU caches on power failure (eADR). The
+    /// declaration is the administrator's word: nothing checks it. Without it,
+    /// [`FlushKind::Persistent`](crate::FlushKind::Persistent) is refused by the other side as [not
+    /// supported](crate::Error::NotSupported).
     #[must_use]
     #[doc(alias = "rpma_peer_cfg_set_direct_write_to_pmem")]
     pub const fn with_direct_write_to_pmem(mut self, supported: bool) -> PeerCfg {
@@ -49,7 +51,8 @@ impl PeerCfg {
         self
     }
 
-    /// Whether data that arrives from the network reaches persistent memory directly, as [declared](Self::with_direct_write_to_pmem).
+    /// Whether data that arrives from the network reaches persistent memory directly, as
+    /// [declared](Self::with_direct_write_to_pmem).
     #[inline]
     #[doc(alias = "rpma_peer_cfg_get_direct_write_to_pmem")]
     pub const fn direct_write_to_pmem(&self) -> bool {
@@ -62,8 +65,8 @@ impl PeerCfg {
         [self.direct_write_to_pmem as u8]
     }
 
-    /// Reads the descriptor of a peer's configuration. A first byte other than 0 declares direct write to persistent memory; what
-    /// follows is ignored.
+    /// Reads the descriptor of a peer's configuration. A first byte other than 0 declares direct
+    /// write to persistent memory; what follows is ignored.
     ///
     /// # Errors
     ///

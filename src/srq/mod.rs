@@ -43,8 +43,9 @@ impl SrqCfg {
         self
     }
 
-    /// The least number of entries of the queue's completion queue; 0 for none: each connection's receives then complete on
-    /// that connection's own. Default: 20. It is made larger where it must be to hold all receives of the queue.
+    /// The least number of entries of the queue's completion queue; 0 for none: each connection's
+    /// receives then complete on that connection's own. Default: 20. It is made larger where it
+    /// must be to hold all receives of the queue.
     #[doc(alias = "rpma_srq_cfg_set_rcq_size")]
     pub fn rcq_size(mut self, entries: u32) -> Self {
         self.rcq_size = entries;
@@ -76,10 +77,11 @@ impl SrqCfg {
     }
 }
 
-/// A shared receive queue: receives posted here are taken by whichever of its connections a message comes in on.
+/// A shared receive queue: receives posted here are taken by whichever of its connections a message
+/// comes in on.
 ///
-/// Connections get it by [`ConnCfg::srq`](crate::ConnCfg::srq) and keep it alive. This is a handle: clones are the same queue. Its methods may
-/// be called by several threads at once.
+/// Connections get it by [`ConnCfg::srq`](crate::ConnCfg::srq) and keep it alive. This is a handle:
+/// clones are the same queue. Its methods may be called by several threads at once.
 #[derive(Debug, Clone)]
 #[doc(alias = "rpma_srq")]
 #[doc(alias = "rpma_srq_delete")]
@@ -181,8 +183,9 @@ impl Srq {
         self.inner.receives.depth()
     }
 
-    /// Posts a receive into `dst`, which must be registered for [`Usage::RECV`](crate::Usage::RECV); an empty slice takes messages of no
-    /// bytes. The completion carries `wr_id`.
+    /// Posts a receive into `dst`, which must be registered for
+    /// [`Usage::RECV`](crate::Usage::RECV); an empty slice takes messages of no bytes. The
+    /// completion carries `wr_id`.
     ///
     /// # Errors
     /// As [`Connection::recv`](crate::Connection::recv).
@@ -212,8 +215,9 @@ impl Srq {
         RecvBatch::new(&self.inner.raw, &self.inner.receives)
     }
 
-    /// Asks for the asynchronous event [`AsyncEventKind::SRQ_LIMIT_REACHED`](crate::AsyncEventKind::SRQ_LIMIT_REACHED) once fewer than
-    /// `limit` receives are left (`ibv_modify_srq(3)`); 0 takes the request back.
+    /// Asks for the asynchronous event
+    /// [`AsyncEventKind::SRQ_LIMIT_REACHED`](crate::AsyncEventKind::SRQ_LIMIT_REACHED) once fewer
+    /// than `limit` receives are left (`ibv_modify_srq(3)`); 0 takes the request back.
     pub fn arm_limit(&self, limit: u32) -> Result<()> {
         self.inner.raw.arm_limit(limit)
     }

@@ -2,7 +2,8 @@
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// Counts events, and gives them back in groups of so many: each acknowledgement takes a lock inside libibverbs.
+/// Counts events, and gives them back in groups of so many: each acknowledgement takes a lock
+/// inside libibverbs.
 #[derive(Debug)]
 pub(crate) struct Acks<const GROUP: u32>(AtomicU32);
 

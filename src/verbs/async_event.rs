@@ -75,7 +75,8 @@ impl AsyncEvent {
             | AsyncEventKind::PATH_MIG
             | AsyncEventKind::PATH_MIG_ERR
             | AsyncEventKind::QP_LAST_WQE_REACHED => {
-                // SAFETY: for these events the union holds a queue pair, alive until the acknowledgement.
+                // SAFETY: for these events the union holds a queue pair, alive until the
+                // acknowledgement.
                 unsafe { AsyncSubject::QueuePair((*raw.element.qp).qp_num) }
             }
             AsyncEventKind::SRQ_ERR | AsyncEventKind::SRQ_LIMIT_REACHED => {

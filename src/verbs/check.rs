@@ -1,7 +1,8 @@
 //! The one place that reads the return codes of verbs and of librdmacm.
 //!
-//! The rule: `-1` means that errno tells; another negative value `-x` means errno `x` (soft-iWARP's provider); a positive value is the errno
-//! itself (the man pages). A null pointer means that errno tells.
+//! The rule: `-1` means that errno tells; another negative value `-x` means errno `x` (soft-iWARP's
+//! provider); a positive value is the errno itself (the man pages). A null pointer means that errno
+//! tells.
 
 use std::{ffi::c_int, ptr::NonNull};
 

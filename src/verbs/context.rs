@@ -14,14 +14,15 @@ use crate::{Call, Result, numbers::Transport};
 
 /// An open device as librdmacm holds it.
 ///
-/// The pointer stays valid because `_anchor`, whatever gave it (a bound or resolved cm id, or the list of `rdma_get_devices`), is
-/// kept until the last object that hangs on the context is gone.
+/// The pointer stays valid because `_anchor`, whatever gave it (a bound or resolved cm id, or the
+/// list of `rdma_get_devices`), is kept until the last object that hangs on the context is gone.
 pub(crate) struct Context {
     raw: NonNull<ffi::ibv_context>,
     _anchor: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: verbs contexts may be used by any thread (libibverbs is thread safe), and the struct is not written by us.
+// SAFETY: verbs contexts may be used by any thread (libibverbs is thread safe), and the struct is
+// not written by us.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}

@@ -10,8 +10,8 @@ use super::workarounds::{Failed, poll_without_first_parts};
 use super::{Completion, Context, acks::Acks, check, check_ptr, nothing_yet};
 use crate::{Call, Error, Result, wait::set_nonblocking};
 
-/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news. It is in
-/// non-blocking mode.
+/// A completion channel (`ibv_create_comp_channel(3)`): the fd that says which CQ has news. It is
+/// in non-blocking mode.
 #[derive(Debug)]
 pub(crate) struct RawChannel {
     raw: NonNull<ffi::ibv_comp_channel>,
@@ -198,7 +198,8 @@ impl RawCq {
     }
 
     fn acknowledge(&self, n: u32) {
-        // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was counted once.
+        // SAFETY: the CQ is alive, and `n` of its events were taken and not acknowledged: each was
+        // counted once.
         unsafe { ffi::ibv_ack_cq_events(self.raw.as_ptr(), n) }
     }
 }
@@ -207,7 +208,8 @@ impl Drop for RawCq {
     fn drop(&mut self) {
         // Destroying waits for the events that were taken; all must be acknowledged first.
         self.acks.give_back(|n| self.acknowledge(n));
-        // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is gone.
+        // SAFETY: this is the owner; every queue that completes here holds an Arc of it and is
+        // gone.
         let ret = unsafe { ffi::ibv_destroy_cq(self.raw.as_ptr()) };
         crate::log_limit::log_failure(check(Call::IbvDestroyCq, ret));
     }

@@ -1,11 +1,12 @@
 //! The only code that calls libibverbs.
 //!
 //! # Safety
-//! The types of this folder wrap one verbs object each and keep alive what the object hangs on. Three facts make their methods
-//! safe to call from several threads: libibverbs and its providers lock their own queues (`ibv_post_send(3)` and its kin are
-//! thread safe), every object is destroyed exactly once by its owner's drop, and memory that a device may still reach is freed only
-//! after its registration is gone. Raw verbs pointers are used by the other rooms with unsafe code only; the rest
-//! hands them on.
+//! The types of this folder wrap one verbs object each and keep alive what the object hangs on.
+//! Three facts make their methods safe to call from several threads: libibverbs and its providers
+//! lock their own queues (`ibv_post_send(3)` and its kin are thread safe), every object is
+//! destroyed exactly once by its owner's drop, and memory that a device may still reach is freed
+//! only after its registration is gone. Raw verbs pointers are used by the other rooms with unsafe
+//! code only; the rest hands them on.
 #![allow(unsafe_code)]
 
 mod acks;

@@ -19,8 +19,8 @@ unsafe impl Sync for Mr {}
 
 /// A registration that the device refused to end: it may still reach the memory.
 ///
-/// Dropping it leaks the registration and the protection domain that this needs. It can be taken out only
-/// to be tried again.
+/// Dropping it leaks the registration and the protection domain that this needs. It can be taken
+/// out only to be tried again.
 #[must_use]
 pub(crate) struct Refused<R> {
     registration: ManuallyDrop<R>,
@@ -58,7 +58,8 @@ impl Mr {
     /// # Safety
     /// The memory must stay mapped until the registration is gone.
     unsafe fn register(pd: &Arc<Pd>, address: *mut u8, len: usize, access: u32) -> Result<Self> {
-        // SAFETY: the domain is alive; the caller answers for the memory; a range that is not mapped is refused by the kernel.
+        // SAFETY: the domain is alive; the caller answers for the memory; a range that is not
+        // mapped is refused by the kernel.
         let raw =
             unsafe { ffi::ibv_reg_mr(pd.as_ptr(), address.cast(), len, access as std::ffi::c_int) };
         let raw = check_ptr(Call::IbvRegMr, raw)?;
@@ -68,10 +69,11 @@ impl Mr {
         })
     }
 
-    /// Registers all of `memory`. The caller keeps the two together, and lets the registration go first.
+    /// Registers all of `memory`. The caller keeps the two together, and lets the registration go
+    /// first.
     pub(crate) fn of_memory(pd: &Arc<Pd>, memory: &Memory, access: u32) -> Result<Self> {
-        // SAFETY: the only callers put the registration and its memory into a `LocalRegion`, which frees the memory only after the
-        // registration is gone, or drop the registration at once.
+        // SAFETY: the only callers put the registration and its memory into a `LocalRegion`, which
+        // frees the memory only after the registration is gone, or drop the registration at once.
         unsafe { Mr::register(pd, memory.as_mut_ptr(), memory.len(), access) }
     }
 
@@ -85,7 +87,8 @@ impl Mr {
         access: u32,
     ) -> Result<Self> {
         use std::os::fd::AsRawFd;
-        // SAFETY: the domain is alive and the fd open; the kernel holds the buffer as long as it is registered.
+        // SAFETY: the domain is alive and the fd open; the kernel holds the buffer as long as it is
+        // registered.
         let raw = unsafe {
             ffi::ibv_reg_dmabuf_mr(
                 pd.as_ptr(),
@@ -123,7 +126,8 @@ impl Mr {
         unsafe { (*self.raw.as_ptr()).rkey }
     }
 
-    /// Advises the kernel about pages of on-demand regions (`ibv_advise_mr(3)`), `advice` and `flags` as there.
+    /// Advises the kernel about pages of on-demand regions (`ibv_advise_mr(3)`), `advice` and
+    /// `flags` as there.
     pub(crate) fn advise(&self, advice: u32, flags: u32, address: u64, len: u32) -> Result<()> {
         let mut sge = ffi::ibv_sge {
             addr: address,
@@ -148,7 +152,8 @@ impl Mr {
     }
 
     fn dereg(&mut self) -> Result<()> {
-        // SAFETY: the registration is alive; on failure it stays so, on success the callers never touch it again.
+        // SAFETY: the registration is alive; on failure it stays so, on success the callers never
+        // touch it again.
         check(Call::IbvDeregMr, unsafe {
             ffi::ibv_dereg_mr(self.raw.as_ptr())
         })

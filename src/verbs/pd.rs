@@ -36,7 +36,8 @@ impl Pd {
 
 impl Drop for Pd {
     fn drop(&mut self) {
-        // SAFETY: this is the owner; all that was made in the domain holds an Arc of it and is gone.
+        // SAFETY: this is the owner; all that was made in the domain holds an Arc of it and is
+        // gone.
         let ret = unsafe { ffi::ibv_dealloc_pd(self.raw.as_ptr()) };
         crate::log_limit::log_failure(check(Call::IbvDeallocPd, ret));
     }

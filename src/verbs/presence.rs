@@ -1,4 +1,5 @@
-//! Why this process has no device though the machine has one: its node, the provider, or the cgroup.
+//! Why this process has no device though the machine has one: its node, the provider, or the
+//! cgroup.
 
 use std::{
     fs,
@@ -161,7 +162,8 @@ impl Machine {
     }
 }
 
-/// The number behind `hca_handle=` in the line of `device`; `None` where there is none or it is "max".
+/// The number behind `hca_handle=` in the line of `device`; `None` where there is none or it is
+/// "max".
 fn handles(file: &Path, device: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(device))?;

@@ -7,8 +7,8 @@ use crate::{Call, Error, Result};
 
 /// The most inline data, in bytes, that a queue pair with one entry gets on the device.
 ///
-/// No query tells, so small queue pairs are created, never connected and destroyed. The answer falls with more scatter/gather
-/// elements or entries on some devices.
+/// No query tells, so small queue pairs are created, never connected and destroyed. The answer
+/// falls with more scatter/gather elements or entries on some devices.
 pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
     // SAFETY: the context is open; a CQ without a channel is allowed.
     let cq = unsafe {
@@ -22,7 +22,8 @@ pub(crate) fn max_inline(pd: &Arc<Pd>) -> Result<u32> {
     };
     let cq = check_ptr(Call::IbvCreateCq, cq)?;
     let most = try_sizes(pd, cq.as_ptr());
-    // SAFETY: this is the owner; a queue pair is left on it only where the device refused its end, and then refuses this too.
+    // SAFETY: this is the owner; a queue pair is left on it only where the device refused its end,
+    // and then refuses this too.
     let ended = check(Call::IbvDestroyCq, unsafe {
         ffi::ibv_destroy_cq(cq.as_ptr())
     });
@@ -47,7 +48,8 @@ fn try_sizes(pd: &Arc<Pd>, cq: *mut ffi::ibv_cq) -> Result<u32> {
             qp_type: ffi::IBV_QPT_RC,
             ..Default::default()
         };
-        // SAFETY: the domain and the CQ are alive and `attr` is whole; the queue pair is destroyed at once.
+        // SAFETY: the domain and the CQ are alive and `attr` is whole; the queue pair is destroyed
+        // at once.
         unsafe {
             let qp = ffi::ibv_create_qp(pd.as_ptr(), &mut attr);
             if qp.is_null() {
@@ -65,8 +67,8 @@ fn try_sizes(pd: &Arc<Pd>, cq: *mut ffi::ibv_cq) -> Result<u32> {
     Ok(low)
 }
 
-/// Does the error say nothing about the size? Providers refuse one that is too large by `EINVAL` and the like, and what passes would
-/// be remembered as the device's limit.
+/// Does the error say nothing about the size? Providers refuse one that is too large by `EINVAL`
+/// and the like, and what passes would be remembered as the device's limit.
 fn is_no_answer(err: &Error) -> bool {
     matches!(
         err.raw_os_error(),

@@ -6,7 +6,8 @@ use crate::{Call, Error, Result};
 
 /// A queue pair (`ibv_create_qp(3)`), with the provider's functions at hand.
 ///
-/// It does not own the C object: the cm id that created it destroys it, after every use (see `src/cm/raw/id.rs`).
+/// It does not own the C object: the cm id that created it destroys it, after every use (see
+/// `src/cm/raw/id.rs`).
 pub(crate) struct RawQp {
     raw: NonNull<ffi::ibv_qp>,
     extended: Option<NonNull<ffi::ibv_qp_ex>>,
@@ -32,7 +33,8 @@ unsafe impl Sync for RawQp {}
 
 impl RawQp {
     /// # Safety
-    /// `qp` must be a live queue pair that outlives every use of the result, created with extended send operations if `extended` says so.
+    /// `qp` must be a live queue pair that outlives every use of the result, created with extended
+    /// send operations if `extended` says so.
     pub(crate) unsafe fn new(qp: NonNull<ffi::ibv_qp>, extended: bool) -> Result<Self> {
         // SAFETY: the queue pair is alive, and so is its context with the table of operations.
         let ops = unsafe { &(*(*qp.as_ptr()).context).ops };
@@ -68,10 +70,12 @@ impl RawQp {
         self.extended
     }
 
-    /// Posts a linked list (`ibv_post_send(3)`); gives the provider's return code, and in `bad` the request that it named as refused.
+    /// Posts a linked list (`ibv_post_send(3)`); gives the provider's return code, and in `bad` the
+    /// request that it named as refused.
     ///
     /// # Safety
-    /// The list and all it points at must live until the call returns, with every field that a provider reads set.
+    /// The list and all it points at must live until the call returns, with every field that a
+    /// provider reads set.
     #[inline(always)]
     pub(crate) unsafe fn post_send(
         &self,
@@ -88,7 +92,8 @@ pub(crate) trait PostReceives: Send + Sync {
     /// The C function's name.
     fn call(&self) -> Call;
 
-    /// Posts a linked list; gives the provider's return code, and in `bad` the request that it named as refused.
+    /// Posts a linked list; gives the provider's return code, and in `bad` the request that it
+    /// named as refused.
     ///
     /// # Safety
     /// The list and all it points at must live until the call returns.

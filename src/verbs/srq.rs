@@ -63,7 +63,8 @@ impl RawSrq {
         (self.attr.max_wr, self.attr.max_sge)
     }
 
-    /// Asks for [`SRQ_LIMIT_REACHED`](crate::AsyncEventKind::SRQ_LIMIT_REACHED) when fewer than `limit` receives are left.
+    /// Asks for [`SRQ_LIMIT_REACHED`](crate::AsyncEventKind::SRQ_LIMIT_REACHED) when fewer than
+    /// `limit` receives are left.
     pub(crate) fn arm_limit(&self, limit: u32) -> Result<()> {
         let mut attr = ffi::ibv_srq_attr {
             max_wr: 0,

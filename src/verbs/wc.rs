@@ -9,8 +9,9 @@ use crate::{
 
 /// A completion, as the device wrote it (`ibv_poll_cq(3)`).
 ///
-/// Fields other than [`wr_id`](Self::wr_id), [`status`](Self::status), [`qp_num`](Self::qp_num) and [`vendor_error`](Self::vendor_error)
-/// mean something only when the status is [`WcStatus::SUCCESS`].
+/// Fields other than [`wr_id`](Self::wr_id), [`status`](Self::status), [`qp_num`](Self::qp_num) and
+/// [`vendor_error`](Self::vendor_error) mean something only when the status is
+/// [`WcStatus::SUCCESS`].
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 #[doc(alias = "ibv_wc")]
@@ -67,22 +68,23 @@ impl Completion {
         self.0.byte_len
     }
 
-    /// The queue pair that it belongs to: tells the connections of a shared receive queue apart (see
-    /// [`Connection::qp_num`](crate::Connection::qp_num)).
+    /// The queue pair that it belongs to: tells the connections of a shared receive queue apart
+    /// (see [`Connection::qp_num`](crate::Connection::qp_num)).
     #[inline]
     pub fn qp_num(&self) -> u32 {
         self.0.qp_num
     }
 
-    /// The immediate data that came with a receive, in the host's byte order; `None` where there was none.
+    /// The immediate data that came with a receive, in the host's byte order; `None` where there
+    /// was none.
     #[inline]
     pub fn imm_data(&self) -> Option<u32> {
         self.extra(ffi::IBV_WC_WITH_IMM).map(u32::from_be)
     }
 
     /// The key that the message of a receive invalidated: that of a region of this side
-    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)); `None` where there was none, and on soft-iWARP,
-    /// whose library does not tell (rdma-core 56).
+    /// ([`send_with_invalidate`](crate::Connection::send_with_invalidate)); `None` where there was
+    /// none, and on soft-iWARP, whose library does not tell (rdma-core 56).
     #[inline]
     #[doc(alias = "invalidated_rkey")]
     pub fn invalidated_key(&self) -> Option<u32> {
@@ -118,7 +120,8 @@ impl Completion {
     /// C structs as completions.
     #[inline]
     pub fn from_raw_mut(list: &mut [ffi::ibv_wc]) -> &mut [Completion] {
-        // SAFETY: `Completion` is a transparent wrapper of the struct, so lists of both have one layout.
+        // SAFETY: `Completion` is a transparent wrapper of the struct, so lists of both have one
+        // layout.
         unsafe { std::slice::from_raw_parts_mut(list.as_mut_ptr().cast(), list.len()) }
     }
 }

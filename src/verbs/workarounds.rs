@@ -9,8 +9,9 @@
 //! | the same | a repeated native flush goes to another address, or is never answered | flushes to visibility are done by reading, unless native ones are asked for |
 //! | the same | a repeated native atomic write goes to another address; with a fence before it, it may never complete | eight bytes are written inline, without a fence: rxe answers strictly in order |
 //!
-//! `tests/device_page_crossing.rs` shows both faults on the kernel's driver, so that a corrected kernel is noticed.
-//! [`ConnCfg::device_workarounds`](crate::ConnCfg::device_workarounds) switches all of this off.
+//! `tests/device_page_crossing.rs` shows both faults on the kernel's driver, so that a corrected
+//! kernel is noticed. [`ConnCfg::device_workarounds`](crate::ConnCfg::device_workarounds) switches
+//! all of this off.
 
 use bitflags::bitflags;
 use rdma_sys as ffi;
@@ -44,10 +45,12 @@ const LEAST_MTU: u64 = 256;
 /// The bytes of a long read that are read by themselves.
 const LAST: u64 = 8;
 
-/// The smallest page that a kernel has; the boundaries of larger pages are among those of this size.
+/// The smallest page that a kernel has; the boundaries of larger pages are among those of this
+/// size.
 const PAGE: u64 = 4096;
 
-/// The number of the first part of a split read, which never reaches a user; see [`poll_without_first_parts`].
+/// The number of the first part of a split read, which never reaches a user; see
+/// [`poll_without_first_parts`].
 pub(crate) const FIRST_PART: u64 = 0x7270_6d61_2d31_2f32;
 
 impl Workarounds {
@@ -56,7 +59,8 @@ impl Workarounds {
         self.contains(Workarounds::INLINE_SHORT) && page_end(sge.addr, sge.length).is_some()
     }
 
-    /// Where a read of `len` bytes at the remote `addr` must be split: the length of the first part.
+    /// Where a read of `len` bytes at the remote `addr` must be split: the length of the first
+    /// part.
     pub(crate) fn split(self, addr: u64, len: u64, signaled: bool) -> Option<u64> {
         if self.contains(Workarounds::SPLIT_LONG_READS) && signaled && len > LEAST_MTU {
             return Some(len - LAST);
@@ -70,14 +74,16 @@ impl Workarounds {
     }
 }
 
-/// How many of `len` bytes at `addr` lie before a page's end; `None` where none lie behind it, or where there are more than [`SHORT`].
+/// How many of `len` bytes at `addr` lie before a page's end; `None` where none lie behind it, or
+/// where there are more than [`SHORT`].
 fn page_end(addr: u64, len: u32) -> Option<u32> {
     let before = (PAGE - addr % PAGE) as u32;
     (len <= SHORT && before < len).then_some(before)
 }
 
-/// `ibv_poll_cq(3)` on a queue whose send queue may hold split reads: a first part has a completion only where it failed, and that is left
-/// out. The second part, flushed behind it, completes with the first one's status.
+/// `ibv_poll_cq(3)` on a queue whose send queue may hold split reads: a first part has a completion
+/// only where it failed, and that is left out. The second part, flushed behind it, completes with
+/// the first one's status.
 ///
 /// # Safety
 /// As for the provider's poll; the queue's context must be the address of a [`Failed`].
@@ -86,7 +92,8 @@ pub(crate) unsafe extern "C" fn poll_without_first_parts(
     room: i32,
     wcs: *mut ffi::ibv_wc,
 ) -> i32 {
-    // SAFETY: the queue is alive, its device has a poll (or this one would not be in its place), and the context is as said.
+    // SAFETY: the queue is alive, its device has a poll (or this one would not be in its place),
+    // and the context is as said.
     let (poll, failed) = unsafe {
         let failed = &*(*cq).cq_context.cast::<Failed>();
         ((*(*cq).context).ops.poll_cq, failed)
@@ -125,7 +132,8 @@ pub(crate) unsafe extern "C" fn poll_without_first_parts(
 pub(crate) struct Failed(std::sync::atomic::AtomicU64);
 
 impl Failed {
-    /// Is it the completion of a first part? The next one of the same queue pair's send queue then gets its status.
+    /// Is it the completion of a first part? The next one of the same queue pair's send queue then
+    /// gets its status.
     fn hides(&self, wc: &mut ffi::ibv_wc) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
         if wc.status == ffi::IBV_WC_SUCCESS {

@@ -1,7 +1,7 @@
 //! The layout of work requests: the one place that knows it.
 //!
-//! A [`Request`] becomes an `ibv_send_wr` ([`Request::write_to`]), or calls of `ibv_wr_post(3)` ([`start`]). Both match every operation;
-//! fields that no provider reads are not written.
+//! A [`Request`] becomes an `ibv_send_wr` ([`Request::write_to`]), or calls of `ibv_wr_post(3)`
+//! ([`start`]). Both match every operation; fields that no provider reads are not written.
 
 use std::ptr::addr_of_mut;
 
@@ -33,7 +33,8 @@ impl Op {
     }
 }
 
-/// Remote memory, as a work request names it: its first 12 bytes lie as there, so that all 16 are copied at once.
+/// Remote memory, as a work request names it: its first 12 bytes lie as there, so that all 16 are
+/// copied at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub(crate) struct Target {
@@ -112,13 +113,13 @@ pub(crate) struct Request {
     /// Immediate data in network order, or a key to invalidate.
     pub(crate) imm: u32,
     pub(crate) target: Target,
-    /// Compare-and-swap: what is expected and what is new. Fetch-and-add: what is added. Flush: the length, and [`flush_arg`].
-    /// Atomic write: the bytes.
+    /// Compare-and-swap: what is expected and what is new. Fetch-and-add: what is added. Flush: the
+    /// length, and [`flush_arg`]. Atomic write: the bytes.
     pub(crate) args: [u64; 2],
 }
 
-/// What a flush is told beside its range, in one argument, whose bytes lie so that a slice's level takes no shift: the level is 0 for a
-/// range and 1 for a region.
+/// What a flush is told beside its range, in one argument, whose bytes lie so that a slice's level
+/// takes no shift: the level is 0 for a range and 1 for a region.
 #[inline(always)]
 pub(crate) const fn flush_arg(kinds: u32, level: u8) -> u64 {
     const _: () = assert!(ffi::IBV_FLUSH_RANGE == 0 && ffi::IBV_FLUSH_MR == 1);
@@ -136,8 +137,9 @@ unsafe fn flush_how(arg: *const u64) -> (u8, u8) {
     unsafe { (*bytes, *bytes.add(2)) }
 }
 
-// `num_sge` and `opcode` are written at once, and so are `send_flags` and `imm_data`; a target lies inside of the union; the arguments of
-// an operation that `ibv_post_send` does not have lie behind it.
+// `num_sge` and `opcode` are written at once, and so are `send_flags` and `imm_data`; a target lies
+// inside of the union; the arguments of an operation that `ibv_post_send` does not have lie behind
+// it.
 const _: () = assert!(
     std::mem::offset_of!(Wr, num_sge) % 8 == 0
         && std::mem::offset_of!(Wr, opcode) == std::mem::offset_of!(Wr, num_sge) + 4
@@ -154,14 +156,16 @@ struct Kept {
 }
 
 impl Request {
-    /// Writes all fields that a provider reads for this operation, but for the links `next` and `sg_list`. The immediate data are
-    /// written always: providers copy them to the device whatever the operation is.
+    /// Writes all fields that a provider reads for this operation, but for the links `next` and
+    /// `sg_list`. The immediate data are written always: providers copy them to the device whatever
+    /// the operation is.
     ///
     /// # Safety
     /// `wr` must be valid for writes.
     #[inline(always)]
     pub(crate) unsafe fn write_to(&self, wr: *mut Wr, num_sge: usize) {
-        // SAFETY: the caller's `wr`; the assertion above says why the wide writes stay inside of it.
+        // SAFETY: the caller's `wr`; the assertion above says why the wide writes stay inside of
+        // it.
         unsafe {
             addr_of_mut!((*wr).wr_id).write(self.wr_id);
             addr_of_mut!((*wr).num_sge)
@@ -195,7 +199,8 @@ impl Request {
     }
 }
 
-/// Where [`start`] finds the fields of an operation. Each may be asked for only where the operation has it.
+/// Where [`start`] finds the fields of an operation. Each may be asked for only where the operation
+/// has it.
 pub(crate) trait Fields: Copy {
     /// Address and rkey.
     unsafe fn target(self) -> (u64, u32);
@@ -286,10 +291,12 @@ impl Fields for *const Wr {
     }
 }
 
-/// Starts an operation whose number and flags are set; its elements come after, with `set_elements`.
+/// Starts an operation whose number and flags are set; its elements come after, with
+/// `set_elements`.
 ///
 /// # Safety
-/// Between `ibv_wr_start` and `ibv_wr_complete` on a live queue pair that was created with `op`; `fields` are those of an `op`.
+/// Between `ibv_wr_start` and `ibv_wr_complete` on a live queue pair that was created with `op`;
+/// `fields` are those of an `op`.
 #[inline(always)]
 pub(crate) unsafe fn start(ex: Ex, op: Op, fields: impl Fields) {
     // SAFETY: the caller's contract; each arm asks for what its operation has.
@@ -353,7 +360,8 @@ pub(crate) unsafe fn is_one(wr: *const Wr, op: Op, num_sge: u32) -> bool {
     shape == side_by_side(num_sge, op as u32)
 }
 
-/// Starts an operation of a list that `ibv_post_send(3)` would take, too, with its number, flags and elements.
+/// Starts an operation of a list that `ibv_post_send(3)` would take, too, with its number, flags
+/// and elements.
 ///
 /// # Safety
 /// As for [`start`] and [`op`]; `sg_list` must be set, and inline elements be addresses.

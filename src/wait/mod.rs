@@ -1,8 +1,8 @@
 //! Waiting on fds that several threads may wait on, with timeouts and wake-ups.
 //!
 //! Every fd that the crate reads is in non-blocking mode. A wait takes the turn to read, tries, and
-//! sleeps in poll(2) where nothing was there. Only the C interface has fds in another mode, since its
-//! programs set them: there the read itself blocks ([`Until::InRead`]).
+//! sleeps in poll(2) where nothing was there. Only the C interface has fds in another mode, since
+//! its programs set them: there the read itself blocks ([`Until::InRead`]).
 
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ use wakeups::Wakeups;
 
 use crate::{Call, Error, Result};
 
-/// Ends waits of other threads: of one queue, one connection's events, one endpoint, or one device's
-/// events. It needs no ownership of what is waited on, and may outlive it.
+/// Ends waits of other threads: of one queue, one connection's events, one endpoint, or one
+/// device's events. It needs no ownership of what is waited on, and may outlive it.
 ///
 /// Each [`wake`](Self::wake) ends one wait, which then gives [`Error::Woken`]. Clones are the same
 /// waker.
@@ -223,8 +223,8 @@ impl Turn<'_> {
         let mut waker = wakeups.current();
         let outcome = loop {
             // A waker that is made only now does not end the poll(2) below. So without one the
-            // sleep is short at first, and only a wait that lasts gets an fd for it. Where none is to
-            // be had, the sleeps stay short.
+            // sleep is short at first, and only a wait that lasts gets an fd for it. Where none is
+            // to be had, the sleeps stay short.
             let piece = match waker {
                 Some(_) => until,
                 None => until.at_most(SHORT),

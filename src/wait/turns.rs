@@ -12,8 +12,8 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct State {
     busy: bool,
-    /// Where it is not busy: the turn is kept for a thread that sleeps: one that comes again and again would
-    /// otherwise take it before the sleeper is awake, each time.
+    /// Where it is not busy: the turn is kept for a thread that sleeps: one that comes again and
+    /// again would otherwise take it before the sleeper is awake, each time.
     kept: bool,
     asleep: u32,
 }

@@ -1,5 +1,5 @@
-//! What null mode costs: `valgrind --tool=callgrind` on this with two loop lengths, the difference divided by theirs.
-//! Usage: LD_LIBRARY_PATH=$(ci/standin) STANDIN_NULL=1 null_mode LOOPS
+//! What null mode costs: `valgrind --tool=callgrind` on this with two loop lengths, the difference
+//! divided by theirs. Usage: LD_LIBRARY_PATH=$(ci/standin) STANDIN_NULL=1 null_mode LOOPS
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -19,7 +19,8 @@ fn main() {
     }
 }
 
-/// Memory that nothing points to at the end. More than one block: a register may still hold the address of the last.
+/// Memory that nothing points to at the end. More than one block: a register may still hold the
+/// address of the last.
 fn leak() {
     for _ in 0..8 {
         black_box(Box::into_raw(Box::new([1u8; 64])));

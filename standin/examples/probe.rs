@@ -1,5 +1,5 @@
-//! Asks a device how it behaves where the stand-in could differ, one fact a line: run it on both and compare.
-//! Usage: probe ADDRESS
+//! Asks a device how it behaves where the stand-in could differ, one fact a line: run it on both
+//! and compare. Usage: probe ADDRESS
 
 #[path = "../tests/common/mod.rs"]
 mod common;

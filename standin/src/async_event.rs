@@ -98,7 +98,8 @@ unsafe extern "C" fn ibv_get_async_event(
                     c.bell.silence();
                 }
                 w.account(e, 1);
-                // SAFETY: the caller's struct. The union holds a pointer or a number, both in its first bytes.
+                // SAFETY: the caller's struct. The union holds a pointer or a number, both in its
+                // first bytes.
                 unsafe {
                     (*event).event_type = e.kind;
                     (*event).element.qp = e.element as *mut ffi::ibv_qp;

@@ -129,7 +129,8 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 static PLAN: Lock<Plan> = Lock::new(|| Plan::EMPTY);
 /// Whether an object goes although its destruction is made to fail.
 static FAILED_DESTROYS_FREE: AtomicBool = AtomicBool::new(false);
-/// A destruction was made to fail, and its object stayed: what it uses cannot go either, by no fault of the program.
+/// A destruction was made to fail, and its object stayed: what it uses cannot go either, by no
+/// fault of the program.
 static KEPT: AtomicBool = AtomicBool::new(false);
 
 struct Plan {

@@ -79,7 +79,8 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// On-demand paging: None is what the personality has.
     pub odp: Option<bool>,
-    /// What a registration without on-demand paging fails with (EOPNOTSUPP as on fsdax, EFAULT as on a mapped file).
+    /// What a registration without on-demand paging fails with (EOPNOTSUPP as on fsdax, EFAULT as
+    /// on a mapped file).
     pub pinned_errno: c_int,
     /// Ranges of memory that count as persistent.
     pub persistent: Vec<(usize, usize)>,

@@ -200,8 +200,8 @@ extern "C" fn standin_inject_status(nth: u64, status: u32) {
     world().transfers.injected.push((nth.max(1), status));
 }
 
-/// An asynchronous event on every open context of librdmacm and the program: of the element with this address, or of
-/// the port with this number.
+/// An asynchronous event on every open context of librdmacm and the program: of the element with
+/// this address, or of the port with this number.
 #[unsafe(no_mangle)]
 extern "C" fn standin_async_event(kind: u32, element: usize) {
     let mut w = world();
@@ -281,7 +281,8 @@ unsafe extern "C" fn standin_option(name: *const c_char, value: i64) -> c_int {
     0
 }
 
-/// Forgets faults, counts, trace, violations, held and injected transfers, and puts every knob back. Objects stay.
+/// Forgets faults, counts, trace, violations, held and injected transfers, and puts every knob
+/// back. Objects stay.
 #[unsafe(no_mangle)]
 extern "C" fn standin_reset() {
     calls::reset();

@@ -296,7 +296,8 @@ impl World {
         Ok(taken.iter().map(|c| c.wc).collect())
     }
 
-    /// The completions of a destroyed queue pair vanish where the provider cleans up (mlx5), and stay elsewhere.
+    /// The completions of a destroyed queue pair vanish where the provider cleans up (mlx5), and
+    /// stay elsewhere.
     pub fn clean_cq(&mut self, cq: usize, qp: usize, qp_num: u32) {
         let Some(c) = self.cqs.at_mut(cq) else {
             return;

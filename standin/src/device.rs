@@ -19,7 +19,8 @@ use crate::world::{World, world};
 pub struct Device {
     pub ffi: *mut ffi::ibv_device,
     pub personality: Personality,
-    /// The context that librdmacm keeps open, and the protection domain that it gives to ids. 0: not yet.
+    /// The context that librdmacm keeps open, and the protection domain that it gives to ids. 0:
+    /// not yet.
     pub cm_context: usize,
     pub cm_pd: usize,
 }

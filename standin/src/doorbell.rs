@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libc::c_int;
 
-/// An eventfd. It is rung and emptied under the world's lock only, so its state follows the queue's.
+/// An eventfd. It is rung and emptied under the world's lock only, so its state follows the
+/// queue's.
 pub struct Doorbell(OwnedFd);
 
 impl Doorbell {
@@ -49,7 +50,8 @@ impl Doorbell {
     }
 }
 
-/// Waits until `fd` is readable, the way a read of it would: EAGAIN at once if the program made it non-blocking.
+/// Waits until `fd` is readable, the way a read of it would: EAGAIN at once if the program made it
+/// non-blocking.
 pub fn wait_readable(fd: c_int) -> Result<(), c_int> {
     // SAFETY: no pointers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };

@@ -1,4 +1,5 @@
-//! What the requester's device does: executes work requests, one after another, in the thread that makes them possible.
+//! What the requester's device does: executes work requests, one after another, in the thread that
+//! makes them possible.
 
 use std::collections::VecDeque;
 
@@ -86,7 +87,8 @@ impl World {
         let Some(wqe) = q.send.pop_front() else {
             return Progress::Idle;
         };
-        // What the execution sets off may come back to this queue pair: its next request waits for this one.
+        // What the execution sets off may come back to this queue pair: its next request waits for
+        // this one.
         q.executing = true;
         let outcome = match self.due() {
             Some(status) => Outcome::Status(status, 0),

@@ -1,12 +1,14 @@
-//! A stand-in RDMA device: `libibverbs.so.1` and `librdmacm.so.1` in one process, without kernel, device or network.
+//! A stand-in RDMA device: `libibverbs.so.1` and `librdmacm.so.1` in one process, without kernel,
+//! device or network.
 //!
-//! A program linked with the real libraries runs on it with `LD_LIBRARY_PATH` at the folder that `ci/standin` prints.
-//! Both ends of a connection are in the same process. See README.md beside this package.
+//! A program linked with the real libraries runs on it with `LD_LIBRARY_PATH` at the folder that
+//! `ci/standin` prints. Both ends of a connection are in the same process. See README.md beside
+//! this package.
 //!
 //! # Safety
-//! The exported functions are C's: what their man pages ask of a caller they ask here. Beyond that, an object that was
-//! destroyed, or never existed, is recognised by its address and refused; the memory of destroyed objects is kept for
-//! a while, so that a late use is not executed.
+//! The exported functions are C's: what their man pages ask of a caller they ask here. Beyond that,
+//! an object that was destroyed, or never existed, is recognised by its address and refused; the
+//! memory of destroyed objects is kept for a while, so that a late use is not executed.
 
 #![allow(
     missing_docs,

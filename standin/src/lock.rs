@@ -1,4 +1,5 @@
-//! A mutex of the C library. Rust's own is invisible to helgrind and drd, which then see races everywhere.
+//! A mutex of the C library. Rust's own is invisible to helgrind and drd, which then see races
+//! everywhere.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};

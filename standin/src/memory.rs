@@ -1,4 +1,5 @@
-//! The program's memory: is it there, and may it be written? And the copies that a device would make.
+//! The program's memory: is it there, and may it be written? And the copies that a device would
+//! make.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,8 @@ pub fn is_mapped(addr: usize, len: usize) -> bool {
     let mut at = addr & !4095;
     while at < end {
         let n = (end - at).min(CHUNK);
-        // SAFETY: mincore only looks at the mappings (ENOMEM where there is none), and has a byte for each page.
+        // SAFETY: mincore only looks at the mappings (ENOMEM where there is none), and has a byte
+        // for each page.
         let r = unsafe { libc::mincore(at as *mut libc::c_void, n, residency.as_mut_ptr()) };
         if r != 0 {
             return false;
@@ -78,7 +80,8 @@ pub fn is_mapped(addr: usize, len: usize) -> bool {
     true
 }
 
-/// Whether AddressSanitizer, if the program runs under it, says that part of a range is freed memory.
+/// Whether AddressSanitizer, if the program runs under it, says that part of a range is freed
+/// memory.
 pub fn is_freed(addr: usize, len: usize) -> bool {
     type Check = unsafe extern "C" fn(*mut libc::c_void, usize) -> *mut libc::c_void;
     static CHECK: OnceLock<Option<Check>> = OnceLock::new();

@@ -1,5 +1,6 @@
-//! Null mode: posting notes the identifier, polling hands it back. Nothing is copied, checked, counted or locked, so
-//! that what is measured is the caller. One thread per queue pair and its completion queue.
+//! Null mode: posting notes the identifier, polling hands it back. Nothing is copied, checked,
+//! counted or locked, so that what is measured is the caller. One thread per queue pair and its
+//! completion queue.
 
 use std::ffi::{c_int, c_void};
 

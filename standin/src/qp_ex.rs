@@ -26,8 +26,8 @@ struct Request {
     payload: Payload,
 }
 
-/// Fills the calls of an extended queue pair: those that were asked for, as providers do. Programs look whether
-/// `wr_flush` is there.
+/// Fills the calls of an extended queue pair: those that were asked for, as providers do. Programs
+/// look whether `wr_flush` is there.
 pub fn fill(qp: &mut ffi::ibv_qp_ex, ops: u64) {
     let asked = |bit: u32| ops & u64::from(bit) != 0;
     qp.wr_start = Some(start);

@@ -121,8 +121,9 @@ impl World {
             return Err(Some(invalid()));
         }
         let at = self.target(peer, rkey, addr, 8, ffi::IBV_ACCESS_REMOTE_ATOMIC)?;
-        // SAFETY: found registered, writable and mapped just now, under the lock. A region may begin anywhere, but
-        // the address was just found to be aligned, unless the region's own addresses differ from the memory's.
+        // SAFETY: found registered, writable and mapped just now, under the lock. A region may
+        // begin anywhere, but the address was just found to be aligned, unless the region's own
+        // addresses differ from the memory's.
         let old = unsafe {
             if at % 8 != 0 {
                 return Err(Some(invalid()));
@@ -275,7 +276,8 @@ impl World {
     }
 }
 
-/// What a message longer than its receive gives: the receiver's status, the sender's (asked of rxe in Linux 6.12).
+/// What a message longer than its receive gives: the receiver's status, the sender's (asked of rxe
+/// in Linux 6.12).
 fn too_long(personality: Personality) -> (u32, u32) {
     match personality {
         Personality::Rxe => (ffi::IBV_WC_LOC_QP_OP_ERR, ffi::IBV_WC_REM_OP_ERR),

@@ -1,4 +1,5 @@
-//! Objects by address. Destroyed ones stay in quarantine, so that a late use is recognised and never executed.
+//! Objects by address. Destroyed ones stay in quarantine, so that a late use is recognised and
+//! never executed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -22,7 +22,8 @@ pub fn violation(text: &str) {
     }
 }
 
-/// Notes that something is destroyed while others use it, unless a test made the destruction of one of those fail.
+/// Notes that something is destroyed while others use it, unless a test made the destruction of one
+/// of those fail.
 pub fn still_in_use(text: &str) {
     if calls::object_kept() {
         eprintln!("standin: {text}, after a failure that the test asked for");

@@ -62,8 +62,8 @@ pub fn changed() {
     WORLD.notify();
 }
 
-/// Waits, up to the configured limit, until `ready`: for calls that block in the real library until another thread
-/// has acknowledged its events. False: the real call would hang.
+/// Waits, up to the configured limit, until `ready`: for calls that block in the real library until
+/// another thread has acknowledged its events. False: the real call would hang.
 pub fn wait_until(mut guard: Guard<World>, ready: impl Fn(&World) -> bool) -> (Guard<World>, bool) {
     let deadline = Instant::now() + Duration::from_millis(guard.config.block_limit_ms);
     loop {

@@ -45,7 +45,8 @@ unsafe fn drop_id(id: *mut ffi::rdma_cm_id, channel: *mut ffi::rdma_event_channe
     }
 }
 
-/// The request of a fresh connection attempt: (listener, its channel, active id, its channel, event).
+/// The request of a fresh connection attempt: (listener, its channel, active id, its channel,
+/// event).
 struct Attempt {
     listener: *mut ffi::rdma_cm_id,
     lc: *mut ffi::rdma_event_channel,

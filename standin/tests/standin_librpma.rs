@@ -1,4 +1,5 @@
-//! The C library librpma, as distributions ship it, on the stand-in: `RPMA_LIBRPMA` names its librpma.so.0.
+//! The C library librpma, as distributions ship it, on the stand-in: `RPMA_LIBRPMA` names its
+//! librpma.so.0.
 
 mod common;
 
@@ -72,7 +73,8 @@ unsafe fn close(lib: &Librpma, conn: &mut Handle) {
     }
 }
 
-/// Takes requests at the endpoint and connects them, in another thread: the active side blocks meanwhile.
+/// Takes requests at the endpoint and connects them, in another thread: the active side blocks
+/// meanwhile.
 unsafe fn accept(lib: &Librpma, ep: Handle) -> (Handle, c_int) {
     unsafe {
         let (mut req, mut conn): (Handle, Handle) = (null_mut(), null_mut());

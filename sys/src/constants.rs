@@ -1,15 +1,19 @@
-//! Macros of the C headers that bindgen does not carry over, and bits of the kernel that no header of rdma-core names.
+//! Macros of the C headers that bindgen does not carry over, and bits of the kernel that no header
+//! of rdma-core names.
 
 use crate::*;
 
 /// Access rights that a kernel may ignore: [`ibv_reg_mr`] leaves them out where they are not known.
 pub const IBV_ACCESS_OPTIONAL_RANGE: ibv_access_flags = 0x3ff0_0000;
 
-/// `device_cap_flags_ex`: flush to global visibility. The kernel's `IB_UVERBS_DEVICE_FLUSH_GLOBAL`, since Linux 6.2.
+/// `device_cap_flags_ex`: flush to global visibility. The kernel's `IB_UVERBS_DEVICE_FLUSH_GLOBAL`,
+/// since Linux 6.2.
 pub const IBV_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
-/// `device_cap_flags_ex`: flush to persistence. The kernel's `IB_UVERBS_DEVICE_FLUSH_PERSISTENT`, since Linux 6.2.
+/// `device_cap_flags_ex`: flush to persistence. The kernel's `IB_UVERBS_DEVICE_FLUSH_PERSISTENT`,
+/// since Linux 6.2.
 pub const IBV_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;
-/// `device_cap_flags_ex`: 8-byte atomic write. The kernel's `IB_UVERBS_DEVICE_ATOMIC_WRITE`, since Linux 6.2.
+/// `device_cap_flags_ex`: 8-byte atomic write. The kernel's `IB_UVERBS_DEVICE_ATOMIC_WRITE`, since
+/// Linux 6.2.
 pub const IBV_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;
 
 /// C's name for the type of [`ibv_advise_mr`]'s advice.

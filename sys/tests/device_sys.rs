@@ -1,6 +1,7 @@
 //! The extended verbs on a real device: they must reach the provider, not the fallback.
 //!
-//! Runs where `RPMA_TEST_DEV` declares a device (`rxe`, `siw`, `hw`), as `ci/vm` does; a declared device that cannot be used fails.
+//! Runs where `RPMA_TEST_DEV` declares a device (`rxe`, `siw`, `hw`), as `ci/vm` does; a declared
+//! device that cannot be used fails.
 
 use rpma_sys as ffi;
 use std::env;
@@ -15,7 +16,8 @@ struct Device {
 
 impl Device {
     fn open() -> Self {
-        // SAFETY: the list is read before it is freed, and the first entry exists if the count says so.
+        // SAFETY: the list is read before it is freed, and the first entry exists if the count says
+        // so.
         unsafe {
             let mut count = 0;
             let list = ffi::ibv_get_device_list(&mut count);

@@ -15,7 +15,8 @@ pub const LONG: Duration = Duration::from_secs(60);
 
 /// The local address of the RDMA device that the tests run on, from `RPMA_TEST_ADDR`.
 ///
-/// Without it the test is skipped, and says so. With it a device that cannot be used fails the test.
+/// Without it the test is skipped, and says so. With it a device that cannot be used fails the
+/// test.
 pub fn address(test: &str) -> Option<String> {
     match std::env::var("RPMA_TEST_ADDR") {
         Ok(address) if !address.is_empty() => Some(address),
@@ -53,7 +54,8 @@ pub fn addr() -> String {
     std::env::var("RPMA_TEST_ADDR").unwrap_or_default()
 }
 
-/// Two connected ends on the device under test: first the one that asked, then the one that accepted.
+/// Two connected ends on the device under test: first the one that asked, then the one that
+/// accepted.
 pub struct Pair {
     pub client: Connection,
     pub server: Connection,
@@ -132,7 +134,8 @@ pub fn next(endpoint: &Endpoint, cfg: &ConnCfg) -> ConnRequest {
         .expect("a request in time")
 }
 
-/// A transport may pad private data with zeros (RoCE and InfiniBand do); it never changes or cuts them.
+/// A transport may pad private data with zeros (RoCE and InfiniBand do); it never changes or cuts
+/// them.
 pub fn assert_private_data(peer: &Peer, got: &[u8], sent: &[u8]) {
     assert!(got.starts_with(sent), "{got:x?} is not {sent:x?}");
     assert!(got[sent.len()..].iter().all(|&byte| byte == 0), "{got:x?}");
@@ -234,8 +237,9 @@ pub fn byte(i: usize) -> u8 {
 /// Both kinds.
 pub const FLUSHES: [FlushKind; 2] = [FlushKind::Persistent, FlushKind::Visibility];
 
-/// What is held: open files of this process, and the RDMA objects of this machine (of this process on the stand-in). The kernel
-/// tells the owner of some kinds only, and for those it tells the thread.
+/// What is held: open files of this process, and the RDMA objects of this machine (of this process
+/// on the stand-in). The kernel tells the owner of some kinds only, and for those it tells the
+/// thread.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Held {
     fds: usize,

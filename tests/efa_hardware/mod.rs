@@ -141,7 +141,8 @@ const QKEY: u32 = 0x1111;
 
 impl Loopback {
     fn create(device: &Device, cq: &Cq) -> Self {
-        // SAFETY: each call gets what the one before gave; all-zero bytes are values of the structs.
+        // SAFETY: each call gets what the one before gave; all-zero bytes are values of the
+        // structs.
         unsafe {
             let context = device.as_raw();
             let pd = ffi::ibv_alloc_pd(context);

@@ -1,5 +1,5 @@
-//! All of the EFA room without a device: a library with libefa's symbols and versions stands in for it, and a few functions of this
-//! executable for libibverbs.
+//! All of the EFA room without a device: a library with libefa's symbols and versions stands in for
+//! it, and a few functions of this executable for libibverbs.
 
 mod cq;
 mod library;

@@ -88,7 +88,8 @@ fn assert_is(entry: &Entry, passed: u64) {
 }
 
 fn poller(cq: &Cq) -> rpma::Result<Poller<'_>> {
-    // SAFETY: there is neither a libibverbs that keeps books about this queue, nor another consumer.
+    // SAFETY: there is neither a libibverbs that keeps books about this queue, nor another
+    // consumer.
     unsafe { cq.poller(0) }
 }
 

@@ -1,4 +1,5 @@
-//! The functions of libibverbs that stand between this test and a device, replaced: the linker takes these instead.
+//! The functions of libibverbs that stand between this test and a device, replaced: the linker
+//! takes these instead.
 //!
 //! What they do is kept for each thread, which is for each test.
 

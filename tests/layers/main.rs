@@ -1,4 +1,5 @@
-//! The rooms of src/ lie in layers: each uses only those below it. Read from the paths in the source.
+//! The rooms of src/ lie in layers: each uses only those below it. Read from the paths in the
+//! source.
 
 mod source;
 mod tree;

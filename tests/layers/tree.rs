@@ -73,7 +73,8 @@ struct Use {
 
 #[derive(Debug, Default)]
 struct Module {
-    /// What the names that it imports stand for: paths from the root on, `None` for another crate's.
+    /// What the names that it imports stand for: paths from the root on, `None` for another
+    /// crate's.
     imports: BTreeMap<String, Option<Path>>,
     globs: Vec<Path>,
     /// The names of its items.

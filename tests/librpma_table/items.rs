@@ -1,4 +1,5 @@
-//! Names every Rust item of docs/librpma.md, so that the table cannot name one that is not there: this file would not compile.
+//! Names every Rust item of docs/librpma.md, so that the table cannot name one that is not there:
+//! this file would not compile.
 //!
 //! What is generic has its type written out.
 

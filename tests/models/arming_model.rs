@@ -191,8 +191,8 @@ impl Source for Refusing<'_> {
     }
 }
 
-/// A completion for each of the threads that wait in the ways given, and, since one may take those of another, one more whenever a thread
-/// has got what it wanted. Each thread must come to its end.
+/// A completion for each of the threads that wait in the ways given, and, since one may take those
+/// of another, one more whenever a thread has got what it wanted. Each thread must come to its end.
 fn each_ends(ways: &'static [fn(&Queue)]) {
     check(2, move || {
         let queue = Queue::new();

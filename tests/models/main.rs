@@ -1,5 +1,6 @@
-//! The parts of the crate where threads meet, in every order in which they can: the very files of `src`, compiled with loom's types in
-//! place of the standard library's. ci/test.d/36-model also changes them, one mistake at a time, and each must be found here.
+//! The parts of the crate where threads meet, in every order in which they can: the very files of
+//! `src`, compiled with loom's types in place of the standard library's. ci/test.d/36-model also
+//! changes them, one mistake at a time, and each must be found here.
 
 mod arming_model;
 mod spare_model;
@@ -45,7 +46,8 @@ fn threads<T: Send + Sync + 'static>(shared: &Arc<T>, of: usize, work: fn(&T)) {
     }
 }
 
-/// Events that were taken from a channel, and of those what was given back: never more, and all of them in the end.
+/// Events that were taken from a channel, and of those what was given back: never more, and all of
+/// them in the end.
 #[test]
 fn events_are_acknowledged_once_and_never_before_they_are_taken() {
     struct Queue {
@@ -112,8 +114,8 @@ fn the_turn_goes_round() {
     });
 }
 
-/// Whoever gives the turn back and wants it again comes after those who sleep: what it has learnt in
-/// its turn they learn in theirs, however often it comes.
+/// Whoever gives the turn back and wants it again comes after those who sleep: what it has learnt
+/// in its turn they learn in theirs, however often it comes.
 #[test]
 fn a_sleeper_has_the_turn_before_the_one_that_gave_it_back() {
     check(3, || {

@@ -14,7 +14,8 @@ use crate::{
     threads,
 };
 
-/// What is in it nobody else touches, which loom checks; and loom counts what is left of the counter.
+/// What is in it nobody else touches, which loom checks; and loom counts what is left of the
+/// counter.
 struct Buffer {
     requests: UnsafeCell<u32>,
     made: Arc<AtomicU32>,

@@ -1,4 +1,5 @@
-//! Numbers that all processes share: in a file in memory, so that a process that is killed leaves what it counted.
+//! Numbers that all processes share: in a file in memory, so that a process that is killed leaves
+//! what it counted.
 
 use std::{
     path::Path,
@@ -116,7 +117,8 @@ impl Board {
         Ok(Board(memory))
     }
 
-    // The indices are constants below WORDS, and the length was checked: an error would be a mistake here, and a count is not worth an end.
+    // The indices are constants below WORDS, and the length was checked: an error would be a
+    // mistake here, and a count is not worth an end.
     fn load(&self, word: u64) -> u64 {
         self.0.load_u64(word * 8, Ordering::Acquire).unwrap_or(0)
     }

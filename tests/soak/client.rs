@@ -1,5 +1,5 @@
-//! One client after the other, in one process: connects, reads what is there, appends, reads back, and ends in one of several ways. The
-//! process itself may be killed at any moment.
+//! One client after the other, in one process: connects, reads what is there, appends, reads back,
+//! and ends in one of several ways. The process itself may be killed at any moment.
 
 use std::{
     path::PathBuf,
@@ -24,8 +24,8 @@ use crate::{
     rng::Rng,
 };
 
-/// A device gives up before that, and so does TCP. But a failed queue pair of soft-iWARP never says anything, nor does Soft-RoCE always when
-/// packets are lost: so no wait may be without end.
+/// A device gives up before that, and so does TCP. But a failed queue pair of soft-iWARP never says
+/// anything, nor does Soft-RoCE always when packets are lost: so no wait may be without end.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAGE: u64 = 4096;
 /// The bytes that one read fetches at most.
@@ -105,7 +105,8 @@ fn connect(args: &Args, board: &Board, rng: &mut Rng) -> Result<Session, Error> 
         .timeout(Duration::from_secs(5))
         .sq_size(sq_size as u32)
         .device_workarounds(!args.no_workarounds)
-        // 17 to 134 ms: packets that are lost are missed soon. Soft-RoCE takes 7 retries for retries without end.
+        // 17 to 134 ms: packets that are lost are missed soon. Soft-RoCE takes 7 retries for
+        // retries without end.
         .ack_timeout(rng.in_range(12..16) as u8)
         .retry_count(rng.in_range(4..7) as u8)
         .flush_method(*rng.one_of(&[FlushMethod::Auto, FlushMethod::ReadAfterWrite]));

@@ -1,4 +1,5 @@
-//! Requests for connections that come to nothing: garbage, and greetings whose answer nobody looks at.
+//! Requests for connections that come to nothing: garbage, and greetings whose answer nobody looks
+//! at.
 
 use std::{path::PathBuf, thread::sleep, time::Duration};
 

@@ -1,9 +1,9 @@
 //! Where the server listens, and what it does once the driver has closed its listener.
 //!
-//! soft-iWARP closes a listener when a connection is reset before it was accepted. The endpoint looks
-//! alive, but nobody is heard any more. When it is destroyed later, the kernel may crash. That is the
-//! driver's fault, and anybody can do it: so the server listens anew on the next port, keeps the deaf
-//! endpoint, and at the end sleeps instead of ending.
+//! soft-iWARP closes a listener when a connection is reset before it was accepted. The endpoint
+//! looks alive, but nobody is heard any more. When it is destroyed later, the kernel may crash.
+//! That is the driver's fault, and anybody can do it: so the server listens anew on the next port,
+//! keeps the deaf endpoint, and at the end sleeps instead of ending.
 
 use std::{
     fs,
@@ -99,8 +99,8 @@ fn listens(table: &str, port: u16) -> bool {
     })
 }
 
-/// Keeps what this process has until the machine is switched off. A failure is told first; nobody who
-/// reads the output is kept waiting.
+/// Keeps what this process has until the machine is switched off. A failure is told first; nobody
+/// who reads the output is kept waiting.
 pub fn sleep_for_good(board: &Board, result: Outcome) -> Outcome {
     if let Err(err) = result {
         eprintln!("soak server: FAILED: {err}");

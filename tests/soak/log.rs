@@ -1,4 +1,5 @@
-//! What a record holds, so that everybody can tell what belongs where; and what client and server tell each other.
+//! What a record holds, so that everybody can tell what belongs where; and what client and server
+//! tell each other.
 
 use std::{
     ops::RangeInclusive,
@@ -28,7 +29,8 @@ pub fn path(folder: &Path, slot: u64) -> PathBuf {
     folder.join(format!("log-{slot}"))
 }
 
-/// The number of a log's records whose commit was acknowledged. Its client counts, the server compares; and it outlives both.
+/// The number of a log's records whose commit was acknowledged. Its client counts, the server
+/// compares; and it outlives both.
 pub struct Acks(Memory);
 
 impl Acks {
@@ -53,7 +55,8 @@ impl Acks {
     }
 }
 
-/// What is in a log against what was acknowledged: all of it must be there, and one more may be, which was under way.
+/// What is in a log against what was acknowledged: all of it must be there, and one more may be,
+/// which was under way.
 pub fn accept(slot: u64, contents: &Contents, acknowledged: u64) -> Outcome {
     let found = contents.records;
     if found < acknowledged {

@@ -1,6 +1,8 @@
-//! The hosts, as network namespaces on one bridge, each with a device of its own; and what the network does to them.
+//! The hosts, as network namespaces on one bridge, each with a device of its own; and what the
+//! network does to them.
 //!
-//! Two hosts and one more: what is cut off for good must be one client, so it has a link of its own.
+//! Two hosts and one more: what is cut off for good must be one client, so it has a link of its
+//! own.
 
 use std::{
     path::Path,

@@ -60,7 +60,8 @@ impl Process {
         self.child.id()
     }
 
-    /// Has it ended? An error if it ended otherwise than it should: every failure of ours is reported by an exit status.
+    /// Has it ended? An error if it ended otherwise than it should: every failure of ours is
+    /// reported by an exit status.
     pub fn ended(&mut self) -> Outcome<bool> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(false);

@@ -5,7 +5,8 @@ use crate::{
     sample::Sample,
 };
 
-/// Rows of a name and a value, always the same and in the same order, so that tables of two runs can be put side by side.
+/// Rows of a name and a value, always the same and in the same order, so that tables of two runs
+/// can be put side by side.
 pub fn rows(
     head: &[(&str, String)],
     board: &Board,

@@ -20,9 +20,11 @@ use crate::{
     say, server, store, verdict,
 };
 
-/// The longest that a process may give no sign of life: a handshake with nobody and a wait for a completion are the longest steps.
+/// The longest that a process may give no sign of life: a handshake with nobody and a wait for a
+/// completion are the longest steps.
 const WATCHDOG: Duration = Duration::from_secs(90);
-/// How long a client that is cut off for good may hold anything of the server's, besides the time that it may be silent.
+/// How long a client that is cut off for good may hold anything of the server's, besides the time
+/// that it may be silent.
 const FREED_WITHIN: Duration = Duration::from_secs(45);
 /// How long a calm lasts at most, besides its time, until a record is acknowledged. The waits that
 /// a cut leaves are shorter.
@@ -349,7 +351,8 @@ impl<'a> Soak<'a> {
         self.args.clients + 2
     }
 
-    /// Starts the lonely client, cuts it off for good once it has worked for some time, sees that the server holds nothing of it soon.
+    /// Starts the lonely client, cuts it off for good once it has worked for some time, sees that
+    /// the server holds nothing of it soon.
     fn lonely(&mut self, now: Instant) -> Outcome {
         let slot = self.lonely_slot();
         self.lonely = match std::mem::replace(&mut self.lonely, Lonely::Nobody(now)) {
@@ -419,7 +422,8 @@ impl<'a> Soak<'a> {
         (self.seed ^ self.started).to_string()
     }
 
-    /// Everybody but the server goes, the network is well again; waits until nothing is held of anybody, and takes a sample.
+    /// Everybody but the server goes, the network is well again; waits until nothing is held of
+    /// anybody, and takes a sample.
     fn rest(&mut self) -> Outcome<Sample> {
         self.board.set_mode(Mode::Pause);
         self.last_step = Instant::now();

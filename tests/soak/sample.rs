@@ -1,4 +1,5 @@
-//! What the server's process, and the devices, hold at a moment; and whether that is more than it was.
+//! What the server's process, and the devices, hold at a moment; and whether that is more than it
+//! was.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -6,7 +7,8 @@ use crate::Outcome;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Counts of queue pairs, completion queues, regions, domains and the like, by "device kind": of all processes, as the kernel has them.
+    /// Counts of queue pairs, completion queues, regions, domains and the like, by "device kind":
+    /// of all processes, as the kernel has them.
     pub resources: BTreeMap<String, u64>,
     pub fds: u64,
     pub mappings: u64,

@@ -1,8 +1,9 @@
 //! The owner of the logs: one process, one thread, many clients, and none of them trusted.
 //!
-//! Each log has one writer at a time; before another is let in, the old one is fenced off as in `examples/remote_log`: its queue pair destroyed, its
-//! key revoked, the log read. What a client may hold is bounded in number (one connection per log) and in time: a handshake
-//! that does not end, silence, a device that does not answer, all of them end with the fence.
+//! Each log has one writer at a time; before another is let in, the old one is fenced off as in
+//! `examples/remote_log`: its queue pair destroyed, its key revoked, the log read. What a client
+//! may hold is bounded in number (one connection per log) and in time: a handshake that does not
+//! end, silence, a device that does not answer, all of them end with the fence.
 
 use std::{
     os::fd::AsFd,
@@ -171,7 +172,8 @@ impl Server {
             match endpoint.try_next_request(&ConnCfg::new().rq_size(1)) {
                 Ok(Some(request)) => self.answer(request)?,
                 Ok(None) => break,
-                // A queue pair that cannot be had now: what is wrong with one client is no reason to end.
+                // A queue pair that cannot be had now: what is wrong with one client is no reason
+                // to end.
                 Err(err) => {
                     self.board.add(Count::Rejected, 1);
                     self.board.reason(&err);
@@ -358,7 +360,8 @@ impl Client {
     /// Asks whether the client's device is there, and takes its answers.
     fn feel_pulse(&mut self, board: &Board) -> Outcome {
         match self.asked {
-            // On iWARP the side that asked for the connection has to be the first to send (RFC 5044, section 7.1.2): has it?
+            // On iWARP the side that asked for the connection has to be the first to send (RFC
+            // 5044, section 7.1.2): has it?
             None if !self.wrote => {}
             None => {
                 self.conn

@@ -1,13 +1,15 @@
-//! Clients that append to remote logs, die, go silent and flood, against one server, over a network that loses, delays, doubles, reorders and
-//! ends: for as long as it is told to. `ci/soak` runs it in the guest.
+//! Clients that append to remote logs, die, go silent and flood, against one server, over a network
+//! that loses, delays, doubles, reorders and ends: for as long as it is told to. `ci/soak` runs it
+//! in the guest.
 //!
 //! ```text
 //! soak run --dev rxe --minutes 3        as root, in a machine whose network may be changed: all of it
 //! ```
 //!
-//! The hosts are network namespaces, each with a device of its own (net.rs). Server, clients and floods are processes: one can be killed
-//! alone. The log, and what makes it valid, are those of `examples/remote_log`. At the end every acknowledged record must be there, whole and
-//! in sequence, and the server must hold what it held after the warm-up (sample.rs).
+//! The hosts are network namespaces, each with a device of its own (net.rs). Server, clients and
+//! floods are processes: one can be killed alone. The log, and what makes it valid, are those of
+//! `examples/remote_log`. At the end every acknowledged record must be there, whole and in
+//! sequence, and the server must hold what it held after the warm-up (sample.rs).
 
 #![forbid(unsafe_code)]
 

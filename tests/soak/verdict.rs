@@ -63,9 +63,9 @@ pub fn never_happened(board: &Board, minutes: f64, stalled: Duration) -> Option<
     (!must.is_empty()).then(|| format!("never seen: {must:?}"))
 }
 
-/// On Soft-RoCE everything ends, with an error where the link was cut: what its driver hangs on is not
-/// asked of it. (Soft-iWARP's queue pairs complete nothing once they have failed.) A single wait may
-/// have met with a machine that stood still for one process alone.
+/// On Soft-RoCE everything ends, with an error where the link was cut: what its driver hangs on is
+/// not asked of it. (Soft-iWARP's queue pairs complete nothing once they have failed.) A single
+/// wait may have met with a machine that stood still for one process alone.
 pub fn hung(board: &Board, device: &str, stalled: Duration) -> Option<String> {
     let waits = board.get(Count::NothingCame);
     let hung = device == "rxe" && waits > 1 && stalled <= Duration::from_secs(20);

@@ -1,4 +1,5 @@
-//! The functions that the crate calls: those that this program imports, and the entries of operations tables that the source names.
+//! The functions that the crate calls: those that this program imports, and the entries of
+//! operations tables that the source names.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -46,8 +47,9 @@ pub fn used(crate_src: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The builders of extended work requests give nothing: what is wrong with them `ibv_wr_complete` says. The older query is called
-/// where the newer one has failed: `tests/standin_failures.rs` fails both.
+/// The builders of extended work requests give nothing: what is wrong with them `ibv_wr_complete`
+/// says. The older query is called where the newer one has failed: `tests/standin_failures.rs`
+/// fails both.
 fn elsewhere(name: &str) -> bool {
     (name.starts_with("ibv_wr_") && name != "ibv_wr_complete") || name == "ibv_query_device"
 }

@@ -1,4 +1,5 @@
-//! A logger that panics at errors: the crate logs them where nobody else can be told, in drops above all.
+//! A logger that panics at errors: the crate logs them where nobody else can be told, in drops
+//! above all.
 
 use std::{
     panic::resume_unwind,
@@ -18,7 +19,8 @@ impl Log for Panicking {
 
     fn log(&self, _: &Record<'_>) {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        // Without the message of the panic hook; a payload without a size takes no heap, which is counted.
+        // Without the message of the panic hook; a payload without a size takes no heap, which is
+        // counted.
         resume_unwind(Box::new(()));
     }
 

@@ -1,9 +1,10 @@
-//! Fails every call into libibverbs and librdmacm, and every system call of the crate, once, one at a time, in every scenario, on the
-//! stand-in device of `ci/standin`.
+//! Fails every call into libibverbs and librdmacm, and every system call of the crate, once, one at
+//! a time, in every scenario, on the stand-in device of `ci/standin`.
 //!
-//! After each failure: the error names the call that failed (or the call is one whose failure is made up for); nothing panicked, nothing
-//! hung; no object, fd, mapping or byte of heap is left; the device saw no illegal use; and the same peer does the whole scenario again.
-//! All of this with a logger that panics at every error.
+//! After each failure: the error names the call that failed (or the call is one whose failure is
+//! made up for); nothing panicked, nothing hung; no object, fd, mapping or byte of heap is left;
+//! the device saw no illegal use; and the same peer does the whole scenario again. All of this with
+//! a logger that panics at every error.
 
 mod imports;
 mod logger;
@@ -63,7 +64,8 @@ impl Run {
         }
     }
 
-    /// The peer, made when it is first asked for: so that the failures of its making are among the others.
+    /// The peer, made when it is first asked for: so that the failures of its making are among the
+    /// others.
     pub fn peer(&self) -> Result<&Peer> {
         if let Some(peer) = self.peer.get() {
             return Ok(peer);
@@ -72,7 +74,8 @@ impl Run {
         Ok(self.peer.get_or_init(|| peer))
     }
 
-    /// Does what can be done again where it fails: the second time it must work, on the same objects.
+    /// Does what can be done again where it fails: the second time it must work, on the same
+    /// objects.
     pub fn again<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
         match call() {
             Ok(value) => return Ok(value),
@@ -154,7 +157,8 @@ impl Sweep {
         }
     }
 
-    /// Fails one call. What is left is a leak only if it is left again the next time: some things are allocated once a process.
+    /// Fails one call. What is left is a leak only if it is left again the next time: some things
+    /// are allocated once a process.
     fn fail(&mut self, failure: &Failure<'_>) {
         let known = self.problems.len();
         self.fail_once(failure);
@@ -254,7 +258,8 @@ impl Sweep {
                     errno: libc::EBUSY,
                     ..failure
                 };
-                // A region that the device lets go of in spite of what it says cannot be told from one that it keeps.
+                // A region that the device lets go of in spite of what it says cannot be told from
+                // one that it keeps.
                 if call.name != "ibv_dereg_mr" {
                     self.fail(&failure);
                 }
@@ -321,7 +326,8 @@ fn reset(standin: &Standin, p: Personality) {
     standin.set(Knob::TimewaitMs, 1);
 }
 
-/// Made only where another call has failed: with one failure at a time they are not reached. Tests on a device reach them.
+/// Made only where another call has failed: with one failure at a time they are not reached. Tests
+/// on a device reach them.
 const ONLY_AFTER_A_FAILURE: [&str; 1] = ["rdma_init_qp_attr"];
 
 #[test]

@@ -8,7 +8,8 @@ use std::{
 
 use standin_control::{Objects, Standin};
 
-/// Counts what is allocated by Rust code of this program. The stand-in is a library with a heap of its own.
+/// Counts what is allocated by Rust code of this program. The stand-in is a library with a heap of
+/// its own.
 struct Counting;
 
 static LIVE: AtomicI64 = AtomicI64::new(0);

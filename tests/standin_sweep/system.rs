@@ -1,7 +1,9 @@
-//! System calls of the crate, made to fail: this program has functions of the C library's names, which hand on to the C library's own.
+//! System calls of the crate, made to fail: this program has functions of the C library's names,
+//! which hand on to the C library's own.
 //!
-//! Only calls of the thread and the time that a scenario runs in are counted. What fails does nothing, except munmap(2), which unmaps
-//! and says that it failed: what is left is then the crate's.
+//! Only calls of the thread and the time that a scenario runs in are counted. What fails does
+//! nothing, except munmap(2), which unmaps and says that it failed: what is left is then the
+//! crate's.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,7 +37,8 @@ thread_local! {
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub call: &'static str,
-    /// The how many-th of the calls of this name, from 1: how often something polls may depend on the time.
+    /// The how many-th of the calls of this name, from 1: how often something polls may depend on
+    /// the time.
     pub nth: u64,
     pub errno: c_int,
 }
@@ -113,10 +116,12 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-/// How many frames lie between [`called_from_here`] and who made the system call: its own, that of [`enter`], that of C's name.
+/// How many frames lie between [`called_from_here`] and who made the system call: its own, that of
+/// [`enter`], that of C's name.
 const FRAMES: usize = 3;
 
-/// Whether it is code of this program that makes the system call. The stand-in is a library, and its calls come here too.
+/// Whether it is code of this program that makes the system call. The stand-in is a library, and
+/// its calls come here too.
 #[inline(never)]
 fn called_from_here() -> bool {
     unsafe extern "C" fn each(context: *mut c_void, data: *mut c_void) -> c_int {
@@ -195,7 +200,8 @@ macro_rules! system_calls {
 
 system_calls! {
     fn poll(fds: *mut libc::pollfd, n: libc::nfds_t, timeout: c_int) -> c_int; "poll", errno => fail(errno, -1);
-    // With dots in C: what is not there is not looked at. F_GETFD is the standard library's own check.
+    // With dots in C: what is not there is not looked at. F_GETFD is the standard library's own
+    // check.
     fn fcntl(fd: c_int, what: c_int, arg: *mut c_void) -> c_int; "fcntl" if what != libc::F_GETFD, errno => fail(errno, -1);
     fn mmap(at: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
         "mmap", errno => fail(errno, MAP_FAILED);

@@ -1,7 +1,8 @@
 //! Makes `docs/benchmarks.md` and its plots from the results that `ci/bench` collects.
 //!
-//! `report [--out DIR] [--notes FILE] RESULTS…` writes `DIR/benchmarks.md` and `DIR/benchmarks/*.svg`. The format of the results is in
-//! [`results`]. FILE (`DIR/benchmarks/notes.md` unless told) is written by hand and becomes a part of the page.
+//! `report [--out DIR] [--notes FILE] RESULTS…` writes `DIR/benchmarks.md` and
+//! `DIR/benchmarks/*.svg`. The format of the results is in [`results`]. FILE
+//! (`DIR/benchmarks/notes.md` unless told) is written by hand and becomes a part of the page.
 
 mod page;
 mod plots;

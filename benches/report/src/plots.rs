@@ -1,7 +1,7 @@
 //! The plots: bars for the cases of a section, a curve for cases that end in a number.
 //!
-//! The background is transparent. Text and lines take a colour from the SVG's style, which knows what the reader prefers, light or dark; the marks
-//! have colours that can be seen on both.
+//! The background is transparent. Text and lines take a colour from the SVG's style, which knows
+//! what the reader prefers, light or dark; the marks have colours that can be seen on both.
 
 use std::error::Error;
 
@@ -127,8 +127,8 @@ impl Group<'_> {
         )
     }
 
-    /// One bar for each opponent of each case. Where all cases were also written by hand, that is 1 and the others are relative to it: the cases differ
-    /// by far more than the opponents do.
+    /// One bar for each opponent of each case. Where all cases were also written by hand, that is 1
+    /// and the others are relative to it: the cases differ by far more than the opponents do.
     fn bars(&self, cases: &[&str]) -> Result<String> {
         let columns = self.opponents_of(cases);
         let base_of = |case: &str| {
@@ -221,7 +221,8 @@ impl Group<'_> {
         Ok(styled(svg))
     }
 
-    /// A line for each opponent over the number that the cases end in; `None` where there is but one number, or where nothing differs.
+    /// A line for each opponent over the number that the cases end in; `None` where there is but
+    /// one number, or where nothing differs.
     fn curve(&self, name: &str) -> Result<Option<String>> {
         let cases = distinct(
             self.results

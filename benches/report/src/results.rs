@@ -5,8 +5,9 @@
 //! META    KEY      VALUE
 //! ```
 //!
-//! Repeated RESULT lines are repetitions. Where two opponents have equally many, the nth belongs to the nth. A META line whose key is
-//! `note.SECTION` is a remark on that section. Empty lines and lines that start with `#` say nothing.
+//! Repeated RESULT lines are repetitions. Where two opponents have equally many, the nth belongs to
+//! the nth. A META line whose key is `note.SECTION` is a remark on that section. Empty lines and
+//! lines that start with `#` say nothing.
 
 use std::fmt;
 

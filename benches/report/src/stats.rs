@@ -20,8 +20,8 @@ impl Summary {
         })
     }
 
-    /// How often `base` goes into `values`, repetition by repetition where both have equally many, else by their medians. `None` if one of them
-    /// has no value, or if a divisor is zero.
+    /// How often `base` goes into `values`, repetition by repetition where both have equally many,
+    /// else by their medians. `None` if one of them has no value, or if a divisor is zero.
     pub fn of_ratio(values: &[f64], base: &[f64]) -> Option<Summary> {
         if values.len() == base.len() {
             if base.contains(&0.0) {
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn equally_many_repetitions_are_paired() {
-        // Both double in the second repetition: the ratio stays. The medians alone would say the same, the quartiles would not.
+        // Both double in the second repetition: the ratio stays. The medians alone would say the
+        // same, the quartiles would not.
         let ratio = Summary::of_ratio(&[30.0, 60.0, 30.0], &[10.0, 20.0, 10.0]).unwrap();
         assert_eq!((ratio.q1, ratio.median, ratio.q3), (3.0, 3.0, 3.0));
         let ratio = Summary::of_ratio(&[10.0, 30.0], &[10.0, 10.0]).unwrap();

@@ -46,7 +46,8 @@ impl Target {
     }
 }
 
-/// How many times as good `values` are as those of another: above 1 they are better, be they costs or rates.
+/// How many times as good `values` are as those of another: above 1 they are better, be they costs
+/// or rates.
 pub fn times_as_good(unit: &str, values: &[f64], other: &[f64]) -> Option<Summary> {
     if more_is_better(unit) {
         Summary::of_ratio(values, other)

@@ -1,9 +1,10 @@
-//! Fails every call into libibverbs and librdmacm, and every system call, once, one at a time, under programs of the C interface, on the
-//! stand-in of `ci/standin`.
+//! Fails every call into libibverbs and librdmacm, and every system call, once, one at a time,
+//! under programs of the C interface, on the stand-in of `ci/standin`.
 //!
-//! After each failure: the function of the C interface gave a number that fits and left the places of its results alone; the log names the
-//! call; nothing panicked or hung; no object, fd, mapping or byte of heap is left; the device saw no illegal use; and the same
-//! process does the whole scenario again.
+//! After each failure: the function of the C interface gave a number that fits and left the places
+//! of its results alone; the log names the call; nothing panicked or hung; no object, fd, mapping
+//! or byte of heap is left; the device saw no illegal use; and the same process does the whole
+//! scenario again.
 
 mod calls;
 #[path = "../../../tests/standin_sweep/imports.rs"]
@@ -43,7 +44,8 @@ const ERRNOS: [i32; 7] = [
 
 const PERSONALITIES: [Personality; 3] = [Personality::Rxe, Personality::Siw, Personality::Mlx5];
 
-/// What is wrong after `call` failed with `errno`, these functions gave these numbers, and this was logged.
+/// What is wrong after `call` failed with `errno`, these functions gave these numbers, and this was
+/// logged.
 fn judge(call: &str, errno: i32, codes: &[(&str, c_int)], log: &[String]) -> Option<&'static str> {
     let Some((_, code)) = codes.first() else {
         return (!outcome::made_up_for(call, errno)).then_some("nobody was told");
@@ -61,7 +63,8 @@ fn judge(call: &str, errno: i32, codes: &[(&str, c_int)], log: &[String]) -> Opt
         NOMEM => matches!(errno, libc::ENOMEM | 0) && !other,
         PROVIDER => errno != libc::ENOMEM || other,
         AGAIN => errno == libc::EAGAIN,
-        // There was something, but the call was interrupted: as good as nothing to who will ask again.
+        // There was something, but the call was interrupted: as good as nothing to who will ask
+        // again.
         NO_COMPLETION | NO_EVENT => matches!(errno, libc::EAGAIN | libc::EINTR),
         NOSUPP => errno == libc::EOPNOTSUPP,
         INVAL => call == "ibv_advise_mr" && errno == libc::EINVAL,
@@ -130,7 +133,8 @@ impl Sweep {
         }
     }
 
-    /// Fails one call. What is left is a leak only if it is left again the next time: some things are allocated once a process.
+    /// Fails one call. What is left is a leak only if it is left again the next time: some things
+    /// are allocated once a process.
     fn fail(&mut self, failure: &Failure<'_>) {
         let known = self.problems.len();
         self.fail_once(failure);
@@ -218,8 +222,9 @@ fn reset(standin: &Standin, p: Personality) {
     standin.set(Knob::TimewaitMs, 1);
 }
 
-/// Functions that the C interface has no way to (probes of limits, asynchronous events, options, memory of other devices), and one that
-/// only another failure leads to. The sweep of the Rust interface fails them.
+/// Functions that the C interface has no way to (probes of limits, asynchronous events, options,
+/// memory of other devices), and one that only another failure leads to. The sweep of the Rust
+/// interface fails them.
 const NOT_IN_C: [&str; 17] = [
     "ibv_create_qp",
     "ibv_destroy_qp",
@@ -305,8 +310,8 @@ fn every_call_can_fail_under_the_c_interface() {
                     ..start_with
                 };
                 if outcome::destroys(&call.name) {
-                    // Nobody who destroys looks at the errno.
-                    // A region that the device lets go of in spite of what it says cannot be told from one that it keeps.
+                    // Nobody who destroys looks at the errno. A region that the device lets go of
+                    // in spite of what it says cannot be told from one that it keeps.
                     if call.name != "ibv_dereg_mr" {
                         sweep.fail(&failure);
                     }

@@ -62,7 +62,8 @@ impl Run {
         }
     }
 
-    /// Runs the scenario: the numbers of the calls that failed, the first one first, and what was logged.
+    /// Runs the scenario: the numbers of the calls that failed, the first one first, and what was
+    /// logged.
     pub fn go(&self, scenario: &Scenario) -> std::result::Result<Met, String> {
         drop(take_log());
         *self.port.borrow_mut() = next_port();
@@ -130,7 +131,8 @@ impl Run {
         }
     }
 
-    /// A call that gives a value, and again where it failed: which must leave the value's place alone.
+    /// A call that gives a value, and again where it failed: which must leave the value's place
+    /// alone.
     pub fn get<T: Copy + PartialEq + Debug>(
         &self,
         name: &'static str,
@@ -261,7 +263,8 @@ impl Drop for Own<'_> {
 
 /// Lets the library's messages come here.
 pub fn capture_log() {
-    // SAFETY: a function that takes what the library gives: the variable arguments are one string, as the only format is "%s".
+    // SAFETY: a function that takes what the library gives: the variable arguments are one string,
+    // as the only format is "%s".
     unsafe {
         calls::rpma_log_set_function(logged as *const c_void);
         calls::rpma_log_set_threshold(0, 2);

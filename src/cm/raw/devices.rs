@@ -9,7 +9,8 @@ use crate::{
     verbs::{Context, last_errno, no_device},
 };
 
-/// librdmacm's list of open devices (`rdma_get_devices(3)`). The contexts in it stay open as long as it lives.
+/// librdmacm's list of open devices (`rdma_get_devices(3)`). The contexts in it stay open as long
+/// as it lives.
 struct DeviceList {
     list: NonNull<*mut ffi::ibv_context>,
     len: usize,

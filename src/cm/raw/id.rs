@@ -238,7 +238,8 @@ impl Id {
         self.set_option(ffi::RDMA_OPTION_ID_TOS as i32, tos)
     }
 
-    /// The timeout of acknowledgements, as an exponent: 4.096 us times 2 to the power of it (`RDMA_OPTION_ID_ACK_TIMEOUT`).
+    /// The timeout of acknowledgements, as an exponent: 4.096 us times 2 to the power of it
+    /// (`RDMA_OPTION_ID_ACK_TIMEOUT`).
     pub(crate) fn set_ack_timeout(&self, exponent: u8) -> Result<()> {
         self.set_option(ffi::RDMA_OPTION_ID_ACK_TIMEOUT as i32, exponent)
     }
@@ -257,8 +258,8 @@ impl Id {
         check(Call::RdmaSetOption, ret)
     }
 
-    /// Creates the queue pair of the id (`rdma_create_qp_ex`), and says what the device granted. The
-    /// queue pair is gone with the id: whoever has the one keeps the other.
+    /// Creates the queue pair of the id (`rdma_create_qp_ex`), and says what the device granted.
+    /// The queue pair is gone with the id: whoever has the one keeps the other.
     pub(crate) fn create_qp(&mut self, wanted: &QpRequest<'_>) -> Result<(RawQp, ffi::ibv_qp_cap)> {
         let mut attr = ffi::ibv_qp_init_attr_ex {
             send_cq: wanted.send_cq.as_ptr(),
@@ -296,8 +297,9 @@ impl Id {
         }
     }
 
-    /// Would the kernel give the id a queue pair? It gives none to the request of a peer that has given up, and tells so in no other way:
-    /// events of a connection that was not accepted are dropped.
+    /// Would the kernel give the id a queue pair? It gives none to the request of a peer that has
+    /// given up, and tells so in no other way: events of a connection that was not accepted are
+    /// dropped.
     pub(crate) fn can_have_qp(&self) -> bool {
         let mut attr = ffi::ibv_qp_attr {
             qp_state: ffi::IBV_QPS_INIT,
@@ -311,7 +313,8 @@ impl Id {
     /// Destroys the queue pair, where there is one.
     pub(crate) fn destroy_qp(&mut self) {
         if std::mem::take(&mut self.has_qp) {
-            // SAFETY: the id is alive and has a queue pair. Nobody posts to it any more: that takes a borrow of this id's owner.
+            // SAFETY: the id is alive and has a queue pair. Nobody posts to it any more: that takes
+            // a borrow of this id's owner.
             unsafe { ffi::rdma_destroy_qp(self.as_ptr()) }
         }
     }
@@ -337,7 +340,8 @@ impl Id {
     }
 
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
-        // SAFETY: the id is alive; the address in it is valid for its family, zeroed where there is none.
+        // SAFETY: the id is alive; the address in it is valid for its family, zeroed where there is
+        // none.
         unsafe {
             let addr = &raw const (*self.as_ptr()).route.addr.__bindgen_anon_1;
             Address::read(addr.cast())?.to_std()
@@ -352,11 +356,13 @@ impl Id {
         }
     }
 
-    /// The device that the id was bound or resolved to, kept open by the id; and the number of its port.
+    /// The device that the id was bound or resolved to, kept open by the id; and the number of its
+    /// port.
     pub(crate) fn into_context(self) -> Result<(Context, u8)> {
         let port = self.port().max(1);
         match NonNull::new(self.raw_context()) {
-            // SAFETY: the context is librdmacm's and open as long as the id is on it, which becomes its anchor.
+            // SAFETY: the context is librdmacm's and open as long as the id is on it, which becomes
+            // its anchor.
             Some(raw) => Ok((unsafe { Context::new(raw, Box::new(self)) }, port)),
             None => Err(Error::provider(Call::RdmaCreateId, libc::ENODEV)),
         }

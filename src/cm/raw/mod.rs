@@ -1,9 +1,9 @@
 //! The only code that calls librdmacm: ids, event channels, events, addresses, devices.
 //!
 //! # Safety
-//! An `Id` owns one cm id and, once it has one, its queue pair; it keeps its event channel alive, and
-//! gives all back in the one right order. An event is acknowledged when it is dropped, and owns what
-//! it came with until then.
+//! An `Id` owns one cm id and, once it has one, its queue pair; it keeps its event channel alive,
+//! and gives all back in the one right order. An event is acknowledged when it is dropped, and owns
+//! what it came with until then.
 #![allow(unsafe_code)]
 
 mod addr;

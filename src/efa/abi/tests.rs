@@ -1,6 +1,7 @@
 //! The layouts against C: a program that prints sizes, offsets and constants of the header.
 //!
-//! The header is the machine's, or of the folder that `RPMA_SYS_INCLUDE` names. What an older header does not have is skipped, and said.
+//! The header is the machine's, or of the folder that `RPMA_SYS_INCLUDE` names. What an older
+//! header does not have is skipped, and said.
 
 use std::{
     env, fs,

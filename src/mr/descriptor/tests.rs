@@ -64,7 +64,8 @@ fn a_c_peer_is_known_by_what_it_leaves_out() {
         None,
     );
     assert_eq!(RemoteRegion::from_descriptor(&C_BYTES).unwrap(), expected);
-    // Whatever a C program keeps behind the descriptor, say a peer configuration descriptor, is not ours.
+    // Whatever a C program keeps behind the descriptor, say a peer configuration descriptor, is not
+    // ours.
     for other in (0..=255u8).filter(|byte| byte & 0xF0 != 0xA0) {
         let mut bytes = C_BYTES.to_vec();
         bytes.push(other);

@@ -74,7 +74,8 @@ fn memory_that_the_device_keeps_is_never_freed() {
     let ptr = held.memory().as_ptr();
     drop(held);
     assert_eq!((deregistered.load(Relaxed), freed.load(Relaxed)), (0, 0));
-    // SAFETY: it was not freed, which is what this test is about; under Miri this is where it would show.
+    // SAFETY: it was not freed, which is what this test is about; under Miri this is where it would
+    // show.
     #[allow(unsafe_code)]
     let first = unsafe { ptr.read() };
     assert_eq!(first, 5);

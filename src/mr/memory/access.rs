@@ -1,9 +1,10 @@
 //! Reading and writing memory that a device may read and write at the same time.
 //!
-//! Every byte of a memory belongs to one *cell*: an aligned 8-byte word that lies wholly inside, or, at the ragged ends of memory that
-//! does not start or end on such a word, a single byte. All accesses are atomic accesses to cells, so two threads that
-//! meet on a cell have a defined outcome, and no access ever touches a byte outside. Whoever needs part of a word reads all of it, or
-//! exchanges all of it by compare-and-swap.
+//! Every byte of a memory belongs to one *cell*: an aligned 8-byte word that lies wholly inside,
+//! or, at the ragged ends of memory that does not start or end on such a word, a single byte. All
+//! accesses are atomic accesses to cells, so two threads that meet on a cell have a defined
+//! outcome, and no access ever touches a byte outside. Whoever needs part of a word reads all of
+//! it, or exchanges all of it by compare-and-swap.
 
 use std::sync::atomic::{
     AtomicU8, AtomicU64,
@@ -21,9 +22,9 @@ const WORD: usize = size_of::<u64>();
 impl Memory {
     /// Copies bytes out, from `offset` on, until `buf` is full.
     ///
-    /// Each aligned 8-byte word is read at once, but the whole is no snapshot: when a device or another thread writes meanwhile, some
-    /// words may be old and others new. What was complete before is read as it was: data that has arrived before a completion was
-    /// taken is all there.
+    /// Each aligned 8-byte word is read at once, but the whole is no snapshot: when a device or
+    /// another thread writes meanwhile, some words may be old and others new. What was complete
+    /// before is read as it was: data that has arrived before a completion was taken is all there.
     ///
     /// # Errors
     ///
@@ -59,7 +60,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies the bytes of `range` out; a concurrent write does to them what it does to those of [`read_at`](Self::read_at).
+    /// Copies the bytes of `range` out; a concurrent write does to them what it does to those of
+    /// [`read_at`](Self::read_at).
     ///
     /// # Errors
     ///
@@ -73,12 +75,14 @@ impl Memory {
 
     /// Copies all of `buf` in, from `offset` on.
     ///
-    /// Each aligned 8-byte word is written at once, the whole is not: a device or another thread that reads meanwhile may find some words
-    /// old and others new. What was written before an operation is posted is what the operation takes.
+    /// Each aligned 8-byte word is written at once, the whole is not: a device or another thread
+    /// that reads meanwhile may find some words old and others new. What was written before an
+    /// operation is posted is what the operation takes.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the bytes would not all be inside; [`Error::InvalidArgument`] when the memory is read-only.
+    /// [`Error::OutOfRange`] when the bytes would not all be inside; [`Error::InvalidArgument`]
+    /// when the memory is read-only.
     pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
         let mut at = self.locate("buf", offset, buf.len())?;
         self.check_writable()?;
@@ -122,13 +126,14 @@ impl Memory {
 
     /// Loads the 8-byte word at `offset`, in this machine's byte order, at once.
     ///
-    /// With [`Acquire`] it may be used to watch for a word that a peer writes last. That the bytes written before are there when the
-    /// word is, InfiniBand does not promise within one write; it does, for a word that a later operation of the same connection writes.
+    /// With [`Acquire`] it may be used to watch for a word that a peer writes last. That the bytes
+    /// written before are there when the word is, InfiniBand does not promise within one write; it
+    /// does, for a word that a later operation of the same connection writes.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is no multiple of 8;
-    /// [`Error::InvalidArgument`] for an `order` that a load cannot have.
+    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is
+    /// no multiple of 8; [`Error::InvalidArgument`] for an `order` that a load cannot have.
     #[inline]
     pub fn load_u64(&self, offset: u64, order: Ordering) -> Result<u64> {
         let word = self.aligned(offset)?;
@@ -138,7 +143,8 @@ impl Memory {
         if self.writable {
             return Ok(word.load(order));
         }
-        // Of read-only memory only relaxed loads are sure to be plain loads (module documentation of std::sync::atomic).
+        // Of read-only memory only relaxed loads are sure to be plain loads (module documentation
+        // of std::sync::atomic).
         let value = word.load(Relaxed);
         if order != Relaxed {
             fence(order);
@@ -150,8 +156,9 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is no multiple of 8;
-    /// [`Error::InvalidArgument`] for an `order` that a store cannot have, and when the memory is read-only.
+    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is
+    /// no multiple of 8; [`Error::InvalidArgument`] for an `order` that a store cannot have, and
+    /// when the memory is read-only.
     #[inline]
     pub fn store_u64(&self, offset: u64, value: u64, order: Ordering) -> Result<()> {
         let word = self.aligned(offset)?;
@@ -163,15 +170,17 @@ impl Memory {
         Ok(())
     }
 
-    /// Replaces the 8-byte word at `offset` by `new` if it is `current`, at once. Gives what was there: in `Ok` when it was replaced, in
-    /// `Err` when not.
+    /// Replaces the 8-byte word at `offset` by `new` if it is `current`, at once. Gives what was
+    /// there: in `Ok` when it was replaced, in `Err` when not.
     ///
-    /// Whether this is atomic towards the device's own atomic operations depends on the device; most promise it among their own only.
+    /// Whether this is atomic towards the device's own atomic operations depends on the device;
+    /// most promise it among their own only.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is no multiple of 8;
-    /// [`Error::InvalidArgument`] for a `failure` order that a load cannot have, and when the memory is read-only.
+    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is
+    /// no multiple of 8; [`Error::InvalidArgument`] for a `failure` order that a load cannot have,
+    /// and when the memory is read-only.
     #[inline]
     pub fn compare_exchange_u64(
         &self,
@@ -191,12 +200,13 @@ impl Memory {
 
     /// Adds to the 8-byte word at `offset`, wrapping around, at once. Gives what was there before.
     ///
-    /// As for the device's own atomic operations, see [`compare_exchange_u64`](Self::compare_exchange_u64).
+    /// As for the device's own atomic operations, see
+    /// [`compare_exchange_u64`](Self::compare_exchange_u64).
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is no multiple of 8;
-    /// [`Error::InvalidArgument`] when the memory is read-only.
+    /// [`Error::OutOfRange`] when the word is not inside; [`Error::Misaligned`] when its address is
+    /// no multiple of 8; [`Error::InvalidArgument`] when the memory is read-only.
     #[inline]
     pub fn fetch_add_u64(&self, offset: u64, add: u64, order: Ordering) -> Result<u64> {
         let word = self.aligned(offset)?;
@@ -215,11 +225,13 @@ impl Memory {
     ///
     /// # Safety
     ///
-    /// As long as the slice lives, nobody writes to these bytes: neither this program, nor a device on its behalf (a posted read or
-    /// receive), nor another process that has mapped the file, nor a peer. What keeps peers out is the registration, not who was given the
-    /// descriptor: descriptors can be guessed and forged, by safe code of this program, too. So as long as the memory is registered with
-    /// [`WRITE_DST`](crate::Usage::WRITE_DST) or [`ATOMIC`](crate::Usage::ATOMIC), or on iWARP with
-    /// [`READ_DST`](crate::Usage::READ_DST), whatever connects to the region's [`Peer`](crate::Peer) counts as writing there.
+    /// As long as the slice lives, nobody writes to these bytes: neither this program, nor a device
+    /// on its behalf (a posted read or receive), nor another process that has mapped the file, nor
+    /// a peer. What keeps peers out is the registration, not who was given the descriptor:
+    /// descriptors can be guessed and forged, by safe code of this program, too. So as long as the
+    /// memory is registered with [`WRITE_DST`](crate::Usage::WRITE_DST) or
+    /// [`ATOMIC`](crate::Usage::ATOMIC), or on iWARP with [`READ_DST`](crate::Usage::READ_DST),
+    /// whatever connects to the region's [`Peer`](crate::Peer) counts as writing there.
     pub unsafe fn as_slice(&self, range: impl RangeBounds<u64>) -> Result<&[u8]> {
         let (start, len) = range::resolve("range", range, self.len as u64)?;
         // SAFETY: inside, just checked, and initialised; that nobody writes is the caller's word.
@@ -230,14 +242,16 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the range does not lie inside; [`Error::InvalidArgument`] when the memory is read-only.
+    /// [`Error::OutOfRange`] when the range does not lie inside; [`Error::InvalidArgument`] when
+    /// the memory is read-only.
     ///
     /// # Safety
     ///
-    /// As long as the slice lives, nobody else reads or writes these bytes: neither this program, nor a device on its behalf (a posted
-    /// operation of any kind), nor another process that has mapped the file, nor a peer. As for [`as_slice`](Self::as_slice), the
-    /// registration says what a peer can do: beside the rights named there, [`READ_SRC`](crate::Usage::READ_SRC) and the two for flushing let
-    /// peers read.
+    /// As long as the slice lives, nobody else reads or writes these bytes: neither this program,
+    /// nor a device on its behalf (a posted operation of any kind), nor another process that has
+    /// mapped the file, nor a peer. As for [`as_slice`](Self::as_slice), the registration says what
+    /// a peer can do: beside the rights named there, [`READ_SRC`](crate::Usage::READ_SRC) and the
+    /// two for flushing let peers read.
     #[allow(
         clippy::mut_from_ref,
         reason = "the caller vouches for being alone on these bytes, not on all"
@@ -245,7 +259,8 @@ impl Memory {
     pub unsafe fn as_mut_slice(&self, range: impl RangeBounds<u64>) -> Result<&mut [u8]> {
         let (start, len) = range::resolve("range", range, self.len as u64)?;
         self.check_writable()?;
-        // SAFETY: inside, just checked, initialised and writable; that nobody else has them is the caller's word.
+        // SAFETY: inside, just checked, initialised and writable; that nobody else has them is the
+        // caller's word.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.at(start as usize), len as usize) })
     }
 
@@ -292,15 +307,16 @@ impl Memory {
     #[inline]
     fn byte(&self, at: usize) -> &AtomicU8 {
         debug_assert!(at < self.len);
-        // SAFETY: inside, and alive as long as the memory is; all safe accesses to this byte are of this kind.
+        // SAFETY: inside, and alive as long as the memory is; all safe accesses to this byte are of
+        // this kind.
         unsafe { &*self.at(at).cast() }
     }
 
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(self.at(at).addr() % WORD == 0 && at + WORD <= self.len);
-        // SAFETY: inside and aligned, as all callers have checked, and alive as long as the memory is; all safe accesses to
-        // these bytes are of this kind.
+        // SAFETY: inside and aligned, as all callers have checked, and alive as long as the memory
+        // is; all safe accesses to these bytes are of this kind.
         unsafe { &*self.at(at).cast() }
     }
 }

@@ -35,33 +35,37 @@ use crate::{
 };
 
 impl Memory {
-    /// Maps a whole file, or a whole persistent memory device (`/dev/dax0.0`), shared and writable: what is written to the memory, by
-    /// this machine or by a peer, is written to the file.
+    /// Maps a whole file, or a whole persistent memory device (`/dev/dax0.0`), shared and writable:
+    /// what is written to the memory, by this machine or by a peer, is written to the file.
     ///
-    /// The kernel is asked for `MAP_SYNC` first (mmap(2)). Where it grants it, the memory [is persistent](Self::is_persistent); of other
-    /// files the page cache is mapped, whose content reaches the file by [`flush_to_media`](Self::flush_to_media), or when the kernel
-    /// thinks fit.
+    /// The kernel is asked for `MAP_SYNC` first (mmap(2)). Where it grants it, the memory [is
+    /// persistent](Self::is_persistent); of other files the page cache is mapped, whose content
+    /// reaches the file by [`flush_to_media`](Self::flush_to_media), or when the kernel thinks fit.
     ///
-    /// Holes of the file are filled (fallocate(2)); where there is no room for them, mapping fails. On a file system that cannot fill
-    /// holes, or that copies on write, a write to the memory can still find no room: it raises SIGBUS.
+    /// Holes of the file are filled (fallocate(2)); where there is no room for them, mapping fails.
+    /// On a file system that cannot fill holes, or that copies on write, a write to the memory can
+    /// still find no room: it raises SIGBUS.
     ///
-    /// The file must keep its length as long as it is mapped. When somebody shortens it, the next access beyond its new end raises
-    /// SIGBUS, whose default is to end the process: that cannot be helped from here.
+    /// The file must keep its length as long as it is mapped. When somebody shortens it, the next
+    /// access beyond its new end raises SIGBUS, whose default is to end the process: that cannot be
+    /// helped from here.
     ///
-    /// Whether a device can register it depends: it can pin the pages of `/dev/dax`, of tmpfs and of hugetlbfs, but mappings of files
-    /// elsewhere, with or without DAX, it may refuse unless it does on-demand paging.
+    /// Whether a device can register it depends: it can pin the pages of `/dev/dax`, of tmpfs and
+    /// of hugetlbfs, but mappings of files elsewhere, with or without DAX, it may refuse unless it
+    /// does on-demand paging.
     ///
     /// # Errors
     ///
-    /// [`Error::Provider`] with what open(2), stat(2), fallocate(2) or mmap(2) said; [`Error::InvalidArgument`] for an empty file and for what is neither
-    /// a file nor a persistent memory device.
+    /// [`Error::Provider`] with what open(2), stat(2), fallocate(2) or mmap(2) said;
+    /// [`Error::InvalidArgument`] for an empty file and for what is neither a file nor a persistent
+    /// memory device.
     pub fn map_file(path: impl AsRef<Path>) -> Result<Memory> {
         Source::open(path.as_ref(), true)?.map(None)
     }
 
-    /// Maps a file like [`map_file`](Self::map_file), but to be read only. It can be registered as a source, for
-    /// [`WRITE_SRC`](crate::Usage::WRITE_SRC), [`SEND`](crate::Usage::SEND) and [`READ_SRC`](crate::Usage::READ_SRC), where the device has
-    /// no objections.
+    /// Maps a file like [`map_file`](Self::map_file), but to be read only. It can be registered as
+    /// a source, for [`WRITE_SRC`](crate::Usage::WRITE_SRC), [`SEND`](crate::Usage::SEND) and
+    /// [`READ_SRC`](crate::Usage::READ_SRC), where the device has no objections.
     ///
     /// # Errors
     ///
@@ -70,13 +74,15 @@ impl Memory {
         Source::open(path.as_ref(), false)?.map(None)
     }
 
-    /// Maps `len` bytes of a file, or of a persistent memory device, from `offset` on. Otherwise like [`map_file`](Self::map_file).
+    /// Maps `len` bytes of a file, or of a persistent memory device, from `offset` on. Otherwise
+    /// like [`map_file`](Self::map_file).
     ///
     /// The offset need not be that of a page.
     ///
     /// # Errors
     ///
-    /// As [`map_file`](Self::map_file), and [`Error::OutOfRange`] when the range does not lie inside the file.
+    /// As [`map_file`](Self::map_file), and [`Error::OutOfRange`] when the range does not lie
+    /// inside the file.
     pub fn map_file_range(path: impl AsRef<Path>, offset: u64, len: usize) -> Result<Memory> {
         check_len(len)?;
         Source::open(path.as_ref(), true)?.map(Some((offset, len)))
@@ -84,13 +90,14 @@ impl Memory {
 
     /// Creates a file of `len` zeros and maps it like [`map_file`](Self::map_file).
     ///
-    /// The blocks are allocated at once, and the file's length and name are on the medium before this returns. Only the owner may read and
-    /// write the file (mode 0600).
+    /// The blocks are allocated at once, and the file's length and name are on the medium before
+    /// this returns. Only the owner may read and write the file (mode 0600).
     ///
     /// # Errors
     ///
-    /// [`Error::Provider`] with `EEXIST` when there is such a file already, which stays as it is; with `ENOSPC` when the blocks cannot
-    /// be had; and as [`map_file`](Self::map_file). On failure the new file is removed.
+    /// [`Error::Provider`] with `EEXIST` when there is such a file already, which stays as it is;
+    /// with `ENOSPC` when the blocks cannot be had; and as [`map_file`](Self::map_file). On failure
+    /// the new file is removed.
     pub fn create_file(path: impl AsRef<Path>, len: usize) -> Result<Memory> {
         check_len(len)?;
         let path = path.as_ref();
@@ -134,7 +141,8 @@ struct Source {
     file: File,
     writable: bool,
     size: u64,
-    /// Offset and length of a mapping are multiples of this (for an ordinary file only the offset matters).
+    /// Offset and length of a mapping are multiples of this (for an ordinary file only the offset
+    /// matters).
     unit: usize,
     device: bool,
 }
@@ -212,7 +220,8 @@ impl Source {
     }
 }
 
-/// Allocates the blocks of `len` bytes from `offset` on, which lie inside of the file. What is there stays as it is.
+/// Allocates the blocks of `len` bytes from `offset` on, which lie inside of the file. What is
+/// there stays as it is.
 fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
     let (Ok(start), Ok(size)) = (off_t::try_from(offset), off_t::try_from(len)) else {
         return Err(Error::invalid("len", "longer than a file"));
@@ -232,7 +241,8 @@ fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
     }
 }
 
-/// Allocates in pieces, since a signal undoes what a call on tmpfs has done so far. On failure gives the piece, too.
+/// Allocates in pieces, since a signal undoes what a call on tmpfs has done so far. On failure
+/// gives the piece, too.
 fn in_pieces(
     mut start: off_t,
     mut left: off_t,
@@ -272,7 +282,8 @@ fn is_dax(sysfs: &Path) -> bool {
     name.is_some_and(|name| name == "dax")
 }
 
-/// The alignment that a device-dax asks for. Where the kernel does not tell, that of the usual 2 MiB pages.
+/// The alignment that a device-dax asks for. Where the kernel does not tell, that of the usual 2
+/// MiB pages.
 fn dax_unit(sysfs: &Path) -> usize {
     let align = number(&sysfs.join("align")).or_else(|| number(&sysfs.join("device/align")));
     let align = align.and_then(|align| usize::try_from(align).ok());

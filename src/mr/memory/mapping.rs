@@ -54,16 +54,19 @@ impl Memory {
         Memory::new(mapping.base, len, true, Backing::Anonymous(mapping))
     }
 
-    /// `len` bytes of zeroed memory on huge pages: the device, and the CPU, need fewer translations to reach it.
+    /// `len` bytes of zeroed memory on huge pages: the device, and the CPU, need fewer translations
+    /// to reach it.
     ///
-    /// The pages are taken from those that the administrator has set aside, at once on Linux 5.14 and newer. Older kernels take each when
-    /// it is first used; if the limit of a cgroup keeps it out then, the process gets a SIGBUS. A length that is no multiple of the
-    /// page's wastes the rest of the last page.
+    /// The pages are taken from those that the administrator has set aside, at once on Linux 5.14
+    /// and newer. Older kernels take each when it is first used; if the limit of a cgroup keeps it
+    /// out then, the process gets a SIGBUS. A length that is no multiple of the page's wastes the
+    /// rest of the last page.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] when too few pages are set aside, or a cgroup or NUMA policy lets the process have fewer;
-    /// [`Error::InvalidArgument`] for `len` 0; [`Error::Provider`] when the machine has no pages of this size.
+    /// [`Error::OutOfMemory`] when too few pages are set aside, or a cgroup or NUMA policy lets the
+    /// process have fewer; [`Error::InvalidArgument`] for `len` 0; [`Error::Provider`] when the
+    /// machine has no pages of this size.
     pub fn huge(len: usize, page: HugePage) -> Result<Memory> {
         let (call, size) = match page {
             HugePage::Size2M => (Call::MmapHuge2M, MapFlags::MAP_HUGE_2MB),
@@ -91,11 +94,13 @@ impl Mapping {
         Ok(Mapping::at(base, len))
     }
 
-    /// Gets all pages of a private mapping now: one that cannot be had later is a SIGBUS. Kernels before 5.14 cannot do it.
+    /// Gets all pages of a private mapping now: one that cannot be had later is a SIGBUS. Kernels
+    /// before 5.14 cannot do it.
     fn populate(&self) -> Result<()> {
         let advice = MmapAdvise::MADV_POPULATE_WRITE;
         loop {
-            // SAFETY: the mapping is ours, writable, and new: pages that are there already are left as they are.
+            // SAFETY: the mapping is ours, writable, and new: pages that are there already are left
+            // as they are.
             match unsafe { mman::madvise(self.base.cast(), self.len.get(), advice) } {
                 Ok(()) | Err(Errno::EINVAL) => return Ok(()),
                 Err(Errno::EINTR) => {}
@@ -104,7 +109,8 @@ impl Mapping {
         }
     }
 
-    /// Maps `len` bytes of `fd` from `offset` on, shared. Tells whether the kernel has granted `MAP_SYNC`.
+    /// Maps `len` bytes of `fd` from `offset` on, shared. Tells whether the kernel has granted
+    /// `MAP_SYNC`.
     pub(super) fn of_file(
         fd: BorrowedFd<'_>,
         offset: off_t,

@@ -1,17 +1,20 @@
-//! Bytes to register: where they come from, how they are read and written while a device has them, and how they get to the medium.
+//! Bytes to register: where they come from, how they are read and written while a device has them,
+//! and how they get to the medium.
 //!
 //! # Safety
 //!
 //! All that this crate does with raw memory of the program is in this folder.
 //!
-//! - `mapping.rs` maps and unmaps, `file.rs` decides what to map of a file, `owner.rs` takes over the memory of others;
+//! - `mapping.rs` maps and unmaps, `file.rs` decides what to map of a file, `owner.rs` takes over
+//!   the memory of others;
 //! - `access.rs` reads and writes;
 //! - `persist.rs` writes back to the medium;
 //! - `range.rs` checks the ranges of callers;
 //! - `region.rs` has the unsafe methods of [`LocalRegion`](crate::LocalRegion).
 //!
-//! Two rules make the rest safe. A [`Memory`] is the only owner of its bytes and keeps them in place until it is dropped; and nothing ever
-//! makes a reference to them, except the `unsafe` functions whose caller vouches that nobody writes meanwhile.
+//! Two rules make the rest safe. A [`Memory`] is the only owner of its bytes and keeps them in
+//! place until it is dropped; and nothing ever makes a reference to them, except the `unsafe`
+//! functions whose caller vouches that nobody writes meanwhile.
 
 #![allow(unsafe_code)]
 
@@ -47,9 +50,10 @@ use persist::Medium;
 /// # Ok::<(), rpma::Error>(())
 /// ```
 ///
-/// As long as it is registered, a device, and through it other machines, may change the bytes at any time. So there is no safe way to a
-/// `&[u8]` of them: [`read_at`](Self::read_at) and [`write_at`](Self::write_at) copy, [`load_u64`](Self::load_u64) and its like are
-/// atomic, and all of them may be called from any thread at any time.
+/// As long as it is registered, a device, and through it other machines, may change the bytes at
+/// any time. So there is no safe way to a `&[u8]` of them: [`read_at`](Self::read_at) and
+/// [`write_at`](Self::write_at) copy, [`load_u64`](Self::load_u64) and its like are atomic, and all
+/// of them may be called from any thread at any time.
 ///
 /// Dropping it gives the bytes back to where they came from.
 #[doc(alias = "rpma_mr_reg")]
@@ -73,29 +77,33 @@ enum Backing {
     Owned(Box<dyn Any + Send>),
 }
 
-// SAFETY: the bytes are owned, or vouched for by the caller of `from_raw_parts`; owners are Send (`StableBytes` asks for it), and unmapping
-// may be done by any thread.
+// SAFETY: the bytes are owned, or vouched for by the caller of `from_raw_parts`; owners are Send
+// (`StableBytes` asks for it), and unmapping may be done by any thread.
 unsafe impl Send for Memory {}
-// SAFETY: what a shared reference allows are the accesses of `access.rs`, which are atomic; the owner of the bytes is never touched
-// before it is dropped.
+// SAFETY: what a shared reference allows are the accesses of `access.rs`, which are atomic; the
+// owner of the bytes is never touched before it is dropped.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Borrows `len` bytes at `ptr`.
     ///
-    /// For memory that comes from elsewhere and whose owner cannot be handed over; prefer [`from_owner`](Self::from_owner).
+    /// For memory that comes from elsewhere and whose owner cannot be handed over; prefer
+    /// [`from_owner`](Self::from_owner).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] for a null pointer, no bytes at all, or more than an address space holds.
+    /// [`Error::InvalidArgument`] for a null pointer, no bytes at all, or more than an address
+    /// space holds.
     ///
     /// # Safety
     ///
-    /// - The bytes stay allocated, at this address and initialised, until this `Memory` is dropped, or for ever if it is leaked. A region
-    ///   that is made of it owns it, so this includes: as long as the region lives.
+    /// - The bytes stay allocated, at this address and initialised, until this `Memory` is dropped,
+    ///   or for ever if it is leaked. A region that is made of it owns it, so this includes: as
+    ///   long as the region lives.
     /// - They can be read, and written if `writable`.
-    /// - As long as it lives, nobody else in the program reads or writes the bytes except by atomic operations on whole, aligned 8-byte
-    ///   words, or at moments when neither a device nor a safe function of this crate can reach them.
+    /// - As long as it lives, nobody else in the program reads or writes the bytes except by atomic
+    ///   operations on whole, aligned 8-byte words, or at moments when neither a device nor a safe
+    ///   function of this crate can reach them.
     pub unsafe fn from_raw_parts(ptr: *mut u8, len: usize, writable: bool) -> Result<Memory> {
         let ptr = NonNull::new(ptr).ok_or_else(|| Error::invalid("ptr", "null"))?;
         Memory::new(ptr, len, writable, Backing::Borrowed)
@@ -121,8 +129,8 @@ impl Memory {
         self.len
     }
 
-    /// Whether the bytes can be written: `false` for a file that was mapped [read-only](Self::map_file_read_only). Such memory can only be
-    /// registered as a source.
+    /// Whether the bytes can be written: `false` for a file that was mapped
+    /// [read-only](Self::map_file_read_only). Such memory can only be registered as a source.
     #[inline]
     pub fn is_writable(&self) -> bool {
         self.writable
@@ -134,24 +142,26 @@ impl Memory {
         self.ptr.as_ptr()
     }
 
-    /// The address of the first byte, for writing. Do so only if [`is_writable`](Self::is_writable); and mind that it races with whatever
-    /// the device does.
+    /// The address of the first byte, for writing. Do so only if
+    /// [`is_writable`](Self::is_writable); and mind that it races with whatever the device does.
     #[inline]
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
-    /// Whether the memory is itself the medium of a file or of a persistent device, so that bytes which have left the CPU's and the I/O
-    /// caches outlive a power failure.
+    /// Whether the memory is itself the medium of a file or of a persistent device, so that bytes
+    /// which have left the CPU's and the I/O caches outlive a power failure.
     ///
-    /// This is so for a mapping that the kernel has granted `MAP_SYNC` (mmap(2)): `/dev/dax` of persistent memory, and files of a
-    /// file system mounted with DAX. It is not so for an ordinary file, whose pages are copies in volatile memory.
+    /// This is so for a mapping that the kernel has granted `MAP_SYNC` (mmap(2)): `/dev/dax` of
+    /// persistent memory, and files of a file system mounted with DAX. It is not so for an ordinary
+    /// file, whose pages are copies in volatile memory.
     #[inline]
     pub fn is_persistent(&self) -> bool {
         matches!(self.backing, Backing::File(_, Medium::Direct { .. }))
     }
 
-    /// Gives up the bytes: they stay in place until the process ends. For when a device may still reach them.
+    /// Gives up the bytes: they stay in place until the process ends. For when a device may still
+    /// reach them.
     pub(super) fn leak(&mut self) {
         std::mem::forget(std::mem::replace(&mut self.backing, Backing::Borrowed));
     }
@@ -161,7 +171,8 @@ impl Memory {
         std::mem::replace(self, Memory::nothing())
     }
 
-    /// No bytes at all, for regions whose bytes this process cannot reach: every access is out of range.
+    /// No bytes at all, for regions whose bytes this process cannot reach: every access is out of
+    /// range.
     pub(crate) fn nothing() -> Memory {
         Memory {
             ptr: NonNull::dangling(),

@@ -7,16 +7,17 @@ use crate::error::{Error, Result};
 
 /// An owner of bytes that stay where they are when the owner moves.
 ///
-/// `Box<[u8]>` and `Vec<u8>` are such owners. Implement it for a pool's buffer, for memory of a library, or of a device.
+/// `Box<[u8]>` and `Vec<u8>` are such owners. Implement it for a pool's buffer, for memory of a
+/// library, or of a device.
 ///
 /// # Safety
 ///
 /// From the call of [`as_mut_ptr`](Self::as_mut_ptr) on, and until the owner is dropped:
 ///
-/// - the [`byte_len`](Self::byte_len) bytes at the pointer are allocated, initialised, readable and writable, and stay at this address,
-///   wherever the owner itself is moved;
-/// - nobody but who holds the pointer reads or writes them, not even the owner, except by atomic operations on whole, aligned 8-byte
-///   words. Dropping the owner may do with them what it likes.
+/// - the [`byte_len`](Self::byte_len) bytes at the pointer are allocated, initialised, readable and
+///   writable, and stay at this address, wherever the owner itself is moved;
+/// - nobody but who holds the pointer reads or writes them, not even the owner, except by atomic
+///   operations on whole, aligned 8-byte words. Dropping the owner may do with them what it likes.
 pub unsafe trait StableBytes: Send + 'static {
     /// The address of the first byte.
     fn as_mut_ptr(&mut self) -> *mut u8;
@@ -36,8 +37,8 @@ unsafe impl StableBytes for Box<[u8]> {
     }
 }
 
-// SAFETY: a vector's content has its own allocation that nothing else refers to; its first `len` bytes are initialised, and it neither
-// grows nor shrinks while nobody can get at it.
+// SAFETY: a vector's content has its own allocation that nothing else refers to; its first `len`
+// bytes are initialised, and it neither grows nor shrinks while nobody can get at it.
 unsafe impl StableBytes for Vec<u8> {
     fn as_mut_ptr(&mut self) -> *mut u8 {
         Vec::as_mut_ptr(self)
@@ -49,20 +50,25 @@ unsafe impl StableBytes for Vec<u8> {
 }
 
 impl Memory {
-    /// Takes over the bytes of any owner that keeps them in place: a `Vec<u8>`, a `Box<[u8]>`, or whatever implements [`StableBytes`].
+    /// Takes over the bytes of any owner that keeps them in place: a `Vec<u8>`, a `Box<[u8]>`, or
+    /// whatever implements [`StableBytes`].
     ///
-    /// The owner is dropped with the memory, or taken out again by [`into_owner`](Self::into_owner). Bytes that start on a page and fill whole pages are the best for a device;
-    /// [`anonymous`](Self::anonymous) gives such.
+    /// The owner is dropped with the memory, or taken out again by
+    /// [`into_owner`](Self::into_owner). Bytes that start on a page and fill whole pages are the
+    /// best for a device; [`anonymous`](Self::anonymous) gives such.
     ///
-    /// In programs that fork, mind Linux before 5.12. Either the next write to a page after the fork moves the parent to a copy, and the
-    /// device keeps the old page; or, where `ibv_fork_init(3)` prevents that, the child does not get the pages, nor what else of the heap
-    /// is on them. Such programs better register memory that has its pages to itself, and leave it alone in the child.
+    /// In programs that fork, mind Linux before 5.12. Either the next write to a page after the
+    /// fork moves the parent to a copy, and the device keeps the old page; or, where
+    /// `ibv_fork_init(3)` prevents that, the child does not get the pages, nor what else of the
+    /// heap is on them. Such programs better register memory that has its pages to itself, and
+    /// leave it alone in the child.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] when the owner has no bytes.
     pub fn from_owner(owner: impl StableBytes) -> Result<Memory> {
-        // The owner gets its last place before it is asked for the pointer, so that moving it cannot make the pointer invalid.
+        // The owner gets its last place before it is asked for the pointer, so that moving it
+        // cannot make the pointer invalid.
         let mut owner = Box::new(owner);
         let len = owner.byte_len();
         let ptr = NonNull::new(owner.as_mut_ptr())
@@ -70,8 +76,8 @@ impl Memory {
         Memory::new(ptr, len, true, Backing::Owned(owner))
     }
 
-    /// The owner that the memory was [made from](Self::from_owner), with its bytes: nothing is copied. A region gives its memory back by
-    /// [`LocalRegion::close`](crate::LocalRegion::close).
+    /// The owner that the memory was [made from](Self::from_owner), with its bytes: nothing is
+    /// copied. A region gives its memory back by [`LocalRegion::close`](crate::LocalRegion::close).
     ///
     /// ```
     /// use rpma::Memory;

@@ -25,21 +25,24 @@ pub(super) enum Medium {
 }
 
 impl Memory {
-    /// Brings what has been written to `range`, by this machine or by a peer, to the medium: when it returns, the bytes outlive a power
-    /// failure. It blocks for as long as that takes.
+    /// Brings what has been written to `range`, by this machine or by a peer, to the medium: when
+    /// it returns, the bytes outlive a power failure. It blocks for as long as that takes.
     ///
     /// - For an ordinary file it is `msync(MS_SYNC)`: a system call and the disk's time.
-    /// - For memory that [is persistent](Self::is_persistent), the CPU's cache lines are written back, and a fence waits for it
-    ///   (`clwb`, `clflushopt` or `clflush` on x86-64): no system call, some nanoseconds a line. On other architectures it is `msync`, which does
-    ///   the same for files.
+    /// - For memory that [is persistent](Self::is_persistent), the CPU's cache lines are written
+    ///   back, and a fence waits for it (`clwb`, `clflushopt` or `clflush` on x86-64): no system
+    ///   call, some nanoseconds a line. On other architectures it is `msync`, which does the same
+    ///   for files.
     ///
-    /// It covers what has arrived in memory or in the CPU's caches. So it also makes data of a peer persistent on machines where the
-    /// network writes to the cache, once the data's arrival is known here (a message behind it was received, say).
+    /// It covers what has arrived in memory or in the CPU's caches. So it also makes data of a peer
+    /// persistent on machines where the network writes to the cache, once the data's arrival is
+    /// known here (a message behind it was received, say).
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] when the range does not lie inside; [`Error::NotSupported`] for memory that is not of a file, and where
-    /// there is no way to do it; [`Error::Provider`] with what msync(2) said.
+    /// [`Error::OutOfRange`] when the range does not lie inside; [`Error::NotSupported`] for memory
+    /// that is not of a file, and where there is no way to do it; [`Error::Provider`] with what
+    /// msync(2) said.
     #[doc(alias = "msync")]
     #[doc(alias = "pmem_persist")]
     pub fn flush_to_media(&self, range: impl RangeBounds<u64>) -> Result<()> {
@@ -70,7 +73,8 @@ impl Memory {
     }
 
     fn msync(&self, start: usize, len: usize) -> Result<()> {
-        // msync(2) wants the start of a page. The mapping starts on one, so this stays inside of it.
+        // msync(2) wants the start of a page. The mapping starts on one, so this stays inside of
+        // it.
         let first = self.ptr.as_ptr().wrapping_add(start);
         let into_page = first.addr() % page_size();
         let Some(page) = std::ptr::NonNull::new(first.wrapping_sub(into_page)) else {
@@ -91,8 +95,9 @@ fn write_back(ptr: *const u8, len: usize) -> bool {
     let end = ptr.addr() + len;
     let mut line = ptr.addr() & !(lines.size - 1);
     while line < end {
-        // SAFETY: these instructions change no byte, only where copies of it are kept; the address is in a line that holds at least
-        // one mapped byte, and the instructions were found to exist.
+        // SAFETY: these instructions change no byte, only where copies of it are kept; the address
+        // is in a line that holds at least one mapped byte, and the instructions were found to
+        // exist.
         unsafe {
             match lines.instruction {
                 Instruction::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack)),
@@ -135,7 +140,8 @@ impl Lines {
         *LINES.get_or_init(Lines::ask)
     }
 
-    /// Leaf 1 tells the size of what clflush writes back, leaf 7 which of its better relatives there are (Intel SDM, volume 2A, CPUID).
+    /// Leaf 1 tells the size of what clflush writes back, leaf 7 which of its better relatives
+    /// there are (Intel SDM, volume 2A, CPUID).
     #[allow(unused_unsafe, reason = "unsafe in the oldest Rust that is supported")]
     fn ask() -> Lines {
         use std::arch::x86_64::__cpuid_count;

@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 
 /// Turns `range` into where it starts and how long it is, given that there are `size` bytes.
 ///
-/// An empty range is fine wherever it lies within `0..=size`. The bounds may be anything: no arithmetic here can overflow.
+/// An empty range is fine wherever it lies within `0..=size`. The bounds may be anything: no
+/// arithmetic here can overflow.
 #[inline]
 pub(crate) fn resolve(
     argument: &'static str,

@@ -9,7 +9,8 @@ impl LocalRegion {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the region.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the
+    /// region.
     ///
     /// # Safety
     ///
@@ -23,7 +24,9 @@ impl LocalRegion {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the region; [`Error::InvalidArgument`](crate::Error::InvalidArgument) when the memory is read-only.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) when the range does not lie inside the
+    /// region; [`Error::InvalidArgument`](crate::Error::InvalidArgument) when the memory is
+    /// read-only.
     ///
     /// # Safety
     ///

@@ -85,7 +85,8 @@ fn copies_agree_with_a_vector_at_every_offset_and_length() {
         for len in (1..40).step_by(lens) {
             let mut owner = vec![0u64; 8];
             let start = owner.as_mut_ptr().cast::<u8>().wrapping_add(skew);
-            // SAFETY: the vector outlives the memory and is not touched meanwhile; 8 + 40 bytes are less than 64.
+            // SAFETY: the vector outlives the memory and is not touched meanwhile; 8 + 40 bytes are
+            // less than 64.
             let memory = unsafe { Memory::from_raw_parts(start, len, true) }.unwrap();
             let mut model = vec![0u8; len];
             let mut next = 0u8;

@@ -1,4 +1,5 @@
-//! Drives the stand-in RDMA device from a test: which device it is, what fails, what waits, what was called, what is left.
+//! Drives the stand-in RDMA device from a test: which device it is, what fails, what waits, what
+//! was called, what is left.
 //!
 //! ```no_run
 //! let standin = standin_control::Standin::get().expect("run with LD_LIBRARY_PATH=$(ci/standin)");
@@ -10,7 +11,8 @@
 //! assert_eq!(standin.violations(), Vec::<String>::new());
 //! ```
 //!
-//! There is one stand-in per process: tests that drive it must not run side by side. [`Standin::exclusive`] sees to it.
+//! There is one stand-in per process: tests that drive it must not run side by side.
+//! [`Standin::exclusive`] sees to it.
 
 mod symbols;
 
@@ -23,7 +25,8 @@ use symbols::Symbols;
 #[derive(Clone, Copy, Debug)]
 pub struct Standin(&'static Symbols);
 
-/// The stand-in, for one test at a time. It was reset when this was taken, and is again when it is dropped.
+/// The stand-in, for one test at a time. It was reset when this was taken, and is again when it is
+/// dropped.
 #[derive(Debug)]
 pub struct Exclusive {
     standin: Standin,
@@ -33,11 +36,14 @@ pub struct Exclusive {
 /// Which device there is. The environment variable STANDIN_DEVICE chooses the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Personality {
-    /// Soft-RoCE: InfiniBand transport, extended queue pairs, native flush, atomic write, no on-demand paging.
+    /// Soft-RoCE: InfiniBand transport, extended queue pairs, native flush, atomic write, no
+    /// on-demand paging.
     Rxe,
-    /// Soft-iWARP: nothing extended, no immediate data, no atomics, negative errnos, private data of true length.
+    /// Soft-iWARP: nothing extended, no immediate data, no atomics, negative errnos, private data
+    /// of true length.
     Siw,
-    /// Mellanox-like: InfiniBand transport, extended queue pairs, on-demand paging, no native flush.
+    /// Mellanox-like: InfiniBand transport, extended queue pairs, on-demand paging, no native
+    /// flush.
     Mlx5,
     /// No device.
     None,
@@ -89,18 +95,21 @@ pub struct Call {
 pub enum Knob {
     /// Whether the device has on-demand paging (1, 0; -1: as the personality has it).
     OnDemandPaging,
-    /// What a registration for more than local use fails with unless it asks for on-demand paging (0: it does not).
+    /// What a registration for more than local use fails with unless it asks for on-demand paging
+    /// (0: it does not).
     PinnedErrno,
     /// Milliseconds from DISCONNECTED to TIMEWAIT_EXIT (20).
     TimewaitMs,
     /// Milliseconds until a connection attempt into a black hole is UNREACHABLE (200).
     ConnectTimeoutMs,
-    /// Milliseconds that a call blocks for events to be acknowledged before it is a violation (1000).
+    /// Milliseconds that a call blocks for events to be acknowledged before it is a violation
+    /// (1000).
     BlockLimitMs,
-    /// An object goes although its destruction is made to fail (1), or stays, as the kernel has it (0). While one has
-    /// stayed, what it uses can be refused its end without a violation.
+    /// An object goes although its destruction is made to fail (1), or stays, as the kernel has it
+    /// (0). While one has stayed, what it uses can be refused its end without a violation.
     FailedDestroysFree,
-    /// The link is cut (1) or not (0): transfers end with RETRY_EXC_ERR, connection attempts are UNREACHABLE.
+    /// The link is cut (1) or not (0): transfers end with RETRY_EXC_ERR, connection attempts are
+    /// UNREACHABLE.
     Cut,
 }
 
@@ -136,7 +145,8 @@ impl Standin {
         unsafe { (self.0.personality)(name.as_ptr()) };
     }
 
-    /// The `nth` call (from 1) of this function from now on fails with `errno`; 0 takes one that fits the function.
+    /// The `nth` call (from 1) of this function from now on fails with `errno`; 0 takes one that
+    /// fits the function.
     ///
     /// # Panics
     /// On a name that the stand-in does not count or that cannot fail: a mistake in the test.
@@ -147,7 +157,8 @@ impl Standin {
         assert_eq!(r, 0, "{name}: unknown, or cannot fail");
     }
 
-    /// The `nth` call (from 1) of any function from now on fails with an errno that fits it, if it can fail.
+    /// The `nth` call (from 1) of any function from now on fails with an errno that fits it, if it
+    /// can fail.
     pub fn fail_call_index(&self, nth: u64) {
         self.fail_call_index_with(nth, 0);
     }
@@ -197,8 +208,8 @@ impl Standin {
         unsafe { (self.0.trace_start)() };
     }
 
-    /// The calls since [`start_trace`](Self::start_trace), in order: the `n`th (from 1) is the one that
-    /// [`fail_call_index`](Self::fail_call_index)`(n)` makes fail when the same is done again.
+    /// The calls since [`start_trace`](Self::start_trace), in order: the `n`th (from 1) is the one
+    /// that [`fail_call_index`](Self::fail_call_index)`(n)` makes fail when the same is done again.
     pub fn trace(&self) -> Vec<Call> {
         let functions = self.functions();
         let mut ids = Vec::new();
@@ -259,33 +270,36 @@ impl Standin {
         unsafe { (self.0.executed)() }
     }
 
-    /// The `nth` work request (from 1) executed from now on completes with this `ibv_wc_status`, even if it is
-    /// unsignalled; its queue pair fails as it would.
+    /// The `nth` work request (from 1) executed from now on completes with this `ibv_wc_status`,
+    /// even if it is unsignalled; its queue pair fails as it would.
     pub fn inject_status(&self, nth: u64, status: u32) {
         // SAFETY: no pointers.
         unsafe { (self.0.inject_status)(nth, status) };
     }
 
-    /// An asynchronous event (`ibv_event_type`) of the queue pair, completion queue or SRQ at this address, or else, on
-    /// all contexts, of the port with this number.
+    /// An asynchronous event (`ibv_event_type`) of the queue pair, completion queue or SRQ at this
+    /// address, or else, on all contexts, of the port with this number.
     pub fn async_event(&self, kind: u32, element: usize) {
         // SAFETY: the address is only compared.
         unsafe { (self.0.async_event)(kind, element) };
     }
 
-    /// A connection manager event (`rdma_cm_event_type`) on every id that has a device: DEVICE_REMOVAL, say.
+    /// A connection manager event (`rdma_cm_event_type`) on every id that has a device:
+    /// DEVICE_REMOVAL, say.
     pub fn cm_event(&self, kind: u32, status: c_int) {
         // SAFETY: no pointers.
         unsafe { (self.0.cm_event)(kind, status) };
     }
 
-    /// Null mode: post and poll do the least, check nothing and move nothing. Only while nothing is in flight.
+    /// Null mode: post and poll do the least, check nothing and move nothing. Only while nothing is
+    /// in flight.
     pub fn null(&self, on: bool) {
         // SAFETY: no pointers.
         unsafe { (self.0.null)(c_int::from(on)) };
     }
 
-    /// Memory that counts as persistent: the rxe-like device registers it for native persistent flush.
+    /// Memory that counts as persistent: the rxe-like device registers it for native persistent
+    /// flush.
     pub fn declare_persistent(&self, addr: *const u8, len: usize) {
         // SAFETY: the address is only compared.
         unsafe { (self.0.persistent)(addr as usize, len) };
@@ -317,8 +331,8 @@ impl Standin {
         unsafe { (self.0.option)(name.as_ptr(), value) };
     }
 
-    /// Forgets faults, counts, trace, violations, held and injected transfers, and puts device and knobs back. Objects
-    /// stay.
+    /// Forgets faults, counts, trace, violations, held and injected transfers, and puts device and
+    /// knobs back. Objects stay.
     pub fn reset(&self) {
         // SAFETY: no pointers.
         unsafe { (self.0.reset)() };

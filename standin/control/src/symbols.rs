@@ -16,7 +16,8 @@ macro_rules! symbols {
         pub struct Symbols { $(pub $field: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)* }
 
         fn load(this: &Library) -> Option<Symbols> {
-            // SAFETY: each is the function of this type in the stand-in, whose version was compared.
+            // SAFETY: each is the function of this type in the stand-in, whose version was
+            // compared.
             unsafe {
                 Some(Symbols {
                     $($field: *this.get::<unsafe extern "C" fn($($arg),*) $(-> $ret)?>($name).ok()?,)*

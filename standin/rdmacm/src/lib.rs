@@ -1,5 +1,5 @@
-//! The stand-in's `librdmacm.so.1`: every function hands its arguments to the stand-in's `libibverbs.so.1`, where the
-//! one state of both is.
+//! The stand-in's `librdmacm.so.1`: every function hands its arguments to the stand-in's
+//! `libibverbs.so.1`, where the one state of both is.
 
 #![allow(missing_docs, reason = "the functions are C's, and documented there")]
 #![allow(non_camel_case_types, reason = "C's names")]

@@ -301,7 +301,8 @@ impl World {
         Ok(())
     }
 
-    /// The last step of the handshake: the active queue pair is ready, the passive side learns of it.
+    /// The last step of the handshake: the active queue pair is ready, the passive side learns of
+    /// it.
     pub fn establish(&mut self, active: usize) {
         let Some(a) = self.ids.at_mut(active) else {
             return;

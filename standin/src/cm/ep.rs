@@ -161,7 +161,8 @@ fn request(listener: *mut ffi::rdma_cm_id) -> Result<*mut ffi::rdma_cm_id, c_int
         w.ack_event(event)?;
         return Err(if state < 0 { -state } else { libc::EINVAL });
     }
-    // The new id is synchronous too, on a channel of its own; the event is its own to keep, not the listener's.
+    // The new id is synchronous too, on a channel of its own; the event is its own to keep, not the
+    // listener's.
     if let Some(e) = w.cm_events.at_mut(event as usize) {
         e.owner = 0;
     }

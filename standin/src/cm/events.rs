@@ -111,7 +111,8 @@ impl World {
         }
     }
 
-    /// The active side reads the reply: librdmacm readies its queue pair, tells the peer, and calls it established.
+    /// The active side reads the reply: librdmacm readies its queue pair, tells the peer, and calls
+    /// it established.
     fn answer_response(&mut self, e: &mut Pending) {
         let Some(i) = self.ids.at(e.id) else {
             return;

@@ -1,4 +1,5 @@
-//! The connection manager: librdmacm's half. Exported as `standin_rdma_…`; the stand-in's librdmacm.so.1 forwards.
+//! The connection manager: librdmacm's half. Exported as `standin_rdma_…`; the stand-in's
+//! librdmacm.so.1 forwards.
 
 mod addr;
 mod connect;

@@ -7,7 +7,8 @@ use super::events::next_event;
 use crate::calls::Call;
 use crate::world::world;
 
-/// For an id without a channel: waits for the event that ends the call just made, and keeps it in the id.
+/// For an id without a channel: waits for the event that ends the call just made, and keeps it in
+/// the id.
 pub fn complete(id: *mut ffi::rdma_cm_id, call: Call) -> Result<(), c_int> {
     let channel = {
         let mut w = world();

@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_void};
 use core::mem::{offset_of, size_of};
 use core::ptr;
 
-/// What `ibv_context.abi_compat` holds when a [`verbs_context`] lies in front of the context: all bits set, at the width of a pointer.
+/// What `ibv_context.abi_compat` holds when a [`verbs_context`] lies in front of the context: all
+/// bits set, at the width of a pointer.
 #[allow(non_snake_case)] // C's name
 pub const fn __VERBS_ABI_IS_EXTENDED() -> *mut c_void {
     ptr::without_provenance_mut(usize::MAX)
@@ -13,9 +14,9 @@ pub const fn __VERBS_ABI_IS_EXTENDED() -> *mut c_void {
 
 /// The extended table that encloses a context, or null when the context has none.
 ///
-/// The table has grown at its front from release to release, so the pointer may lie before the memory that the library
-/// allocated. Only fields that `sz` covers may be touched: an entry at offset `o` is there when
-/// `sz >= size_of::<verbs_context>() - o`, and `sz` itself always is.
+/// The table has grown at its front from release to release, so the pointer may lie before the
+/// memory that the library allocated. Only fields that `sz` covers may be touched: an entry at
+/// offset `o` is there when `sz >= size_of::<verbs_context>() - o`, and `sz` itself always is.
 ///
 /// # Safety
 /// `context` points to a context that libibverbs opened.
@@ -30,7 +31,8 @@ pub unsafe fn verbs_get_ctx(context: *mut ibv_context) -> *mut verbs_context {
         .cast()
 }
 
-/// An entry of the extended table: `None` without a table, with one too small to have the entry, or when it is null.
+/// An entry of the extended table: `None` without a table, with one too small to have the entry, or
+/// when it is null.
 macro_rules! ctx_op {
     ($context:expr, $op:ident) => {
         // SAFETY: the caller's contract; the offset is that of the field that the witness names.
@@ -48,7 +50,8 @@ pub(super) use ctx_op;
 /// Reads the entry at `offset`, whose type is that of the field which `_witness` picks.
 ///
 /// # Safety
-/// `context` points to a context that libibverbs opened; `offset` is the offset of the witness's field.
+/// `context` points to a context that libibverbs opened; `offset` is the offset of the witness's
+/// field.
 #[inline]
 pub(super) unsafe fn read_entry<F: Copy>(
     context: *mut ibv_context,
@@ -60,7 +63,8 @@ pub(super) unsafe fn read_entry<F: Copy>(
     if table.is_null() {
         return None;
     }
-    // Wrapping arithmetic, and no place expression through `table`: it may point outside the allocation (see above).
+    // Wrapping arithmetic, and no place expression through `table`: it may point outside the
+    // allocation (see above).
     let size = table
         .wrapping_byte_add(offset_of!(verbs_context, sz))
         .cast::<usize>();
@@ -82,7 +86,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Fills the attributes of a port; fields that the running rdma-core does not know are zero. 0, or an errno.
+/// Fills the attributes of a port; fields that the running rdma-core does not know are zero. 0, or
+/// an errno.
 ///
 /// `man 3 ibv_query_port`. `active_speed_ex` is zero on v44, which does not have it.
 ///
@@ -104,13 +109,15 @@ pub unsafe fn ibv_query_port(
     }
 }
 
-/// Fills the extended attributes of a device. 0, or an errno (`EINVAL` when `input` has a `comp_mask`).
+/// Fills the extended attributes of a device. 0, or an errno (`EINVAL` when `input` has a
+/// `comp_mask`).
 ///
-/// A provider without the call, or whose call says `EOPNOTSUPP` or `ENOSYS`, gives the basic attributes in
-/// `orig_attr` and zeros elsewhere. `man 3 ibv_query_device_ex`.
+/// A provider without the call, or whose call says `EOPNOTSUPP` or `ENOSYS`, gives the basic
+/// attributes in `orig_attr` and zeros elsewhere. `man 3 ibv_query_device_ex`.
 ///
 /// # Safety
-/// `context` is an open context, `input` null or valid, `attr` valid for writes of the whole struct.
+/// `context` is an open context, `input` null or valid, `attr` valid for writes of the whole
+/// struct.
 #[inline]
 pub unsafe fn ibv_query_device_ex(
     context: *mut ibv_context,
@@ -135,7 +142,8 @@ pub unsafe fn ibv_query_device_ex(
     }
 }
 
-/// One entry of a port's GID table. 0, or an errno (`ENODATA` for an empty entry). `man 3 ibv_query_gid_ex`.
+/// One entry of a port's GID table. 0, or an errno (`ENODATA` for an empty entry).
+/// `man 3 ibv_query_gid_ex`.
 ///
 /// # Safety
 /// `context` is an open context, `entry` valid for writes.
@@ -152,7 +160,8 @@ pub unsafe fn ibv_query_gid_ex(
     unsafe { _ibv_query_gid_ex(context, port_num, gid_index, entry, flags, size) }
 }
 
-/// Up to `max_entries` valid GIDs of all ports: how many were written, or a negative errno. `man 3 ibv_query_gid_table`.
+/// Up to `max_entries` valid GIDs of all ports: how many were written, or a negative errno.
+/// `man 3 ibv_query_gid_table`.
 ///
 /// # Safety
 /// `context` is an open context, `entries` valid for writes of `max_entries` structs.
@@ -168,7 +177,8 @@ pub unsafe fn ibv_query_gid_table(
     unsafe { _ibv_query_gid_table(context, entries, max_entries, flags, size) }
 }
 
-/// Reads the device's clock. 0, or an errno (`EOPNOTSUPP` without the call). `man 3 ibv_query_rt_values_ex`.
+/// Reads the device's clock. 0, or an errno (`EOPNOTSUPP` without the call).
+/// `man 3 ibv_query_rt_values_ex`.
 ///
 /// # Safety
 /// `context` is an open context, `values` valid, its `comp_mask` set by the caller.

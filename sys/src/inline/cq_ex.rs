@@ -1,8 +1,8 @@
 //! Polling an extended CQ: `man 3 ibv_create_cq_ex`.
 //!
-//! `ibv_start_poll` (0: one completion is current; `ENOENT`: none), the accessors, `ibv_next_poll` while it gives 0, then
-//! `ibv_end_poll`, also after `ENOENT` from `ibv_next_poll` but not after a failed `ibv_start_poll`.
-//! `wr_id` and `status` are fields of the `ibv_cq_ex`.
+//! `ibv_start_poll` (0: one completion is current; `ENOENT`: none), the accessors, `ibv_next_poll`
+//! while it gives 0, then `ibv_end_poll`, also after `ENOENT` from `ibv_next_poll` but not after a
+//! failed `ibv_start_poll`. `wr_id` and `status` are fields of the `ibv_cq_ex`.
 
 use crate::*;
 use core::ffi::{c_int, c_uint};
@@ -21,8 +21,9 @@ macro_rules! cq_ex {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `cq` came from [`ibv_create_cq_ex`], and a poll is open on it (except for [`ibv_start_poll`]). A field that is optional
-        /// was asked for in `wc_flags` when the CQ was created, else its entry may be null.
+        /// `cq` came from [`ibv_create_cq_ex`], and a poll is open on it (except for
+        /// [`ibv_start_poll`]). A field that is optional was asked for in `wc_flags` when the CQ
+        /// was created, else its entry may be null.
         #[inline]
         pub unsafe fn $name(cq: *mut ibv_cq_ex $(, $arg: $ty)*) $(-> $ret)? {
             // SAFETY: the caller's contract.
@@ -61,7 +62,8 @@ cq_ex! {
     ibv_wc_read_dlid_path_bits = read_dlid_path_bits() -> u8;
     /// Time of the completion in ticks of the device (`IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`).
     ibv_wc_read_completion_ts = read_completion_ts() -> u64;
-    /// Time of the completion in nanoseconds of wall clock (`IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK`).
+    /// Time of the completion in nanoseconds of wall clock
+    /// (`IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK`).
     ibv_wc_read_completion_wallclock_ns = read_completion_wallclock_ns() -> u64;
     /// VLAN tag (`IBV_WC_EX_WITH_CVLAN`).
     ibv_wc_read_cvlan = read_cvlan() -> u16;
@@ -71,7 +73,8 @@ cq_ex! {
     ibv_wc_read_tm_info = read_tm_info(tm_info: *mut ibv_wc_tm_info);
 }
 
-/// The key that the peer's send invalidated, when `IBV_WC_WITH_INV` is in the flags: it travels in the place of immediate data.
+/// The key that the peer's send invalidated, when `IBV_WC_WITH_INV` is in the flags: it travels in
+/// the place of immediate data.
 ///
 /// # Safety
 /// As for [`ibv_wc_read_imm_data`].

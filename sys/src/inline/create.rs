@@ -5,8 +5,8 @@ use super::null_unsupported;
 use crate::*;
 use core::ffi::c_int;
 
-/// Creates an extended CQ. Null with `errno` on failure: `EOPNOTSUPP` when the provider has no such call or
-/// `wc_flags` has a bit outside `IBV_CREATE_CQ_SUP_WC_FLAGS`. `man 3 ibv_create_cq_ex`.
+/// Creates an extended CQ. Null with `errno` on failure: `EOPNOTSUPP` when the provider has no such
+/// call or `wc_flags` has a bit outside `IBV_CREATE_CQ_SUP_WC_FLAGS`. `man 3 ibv_create_cq_ex`.
 ///
 /// # Safety
 /// `context` is an open context; `cq_attr` is valid, and so are the objects it names.
@@ -26,10 +26,11 @@ pub unsafe fn ibv_create_cq_ex(
     }
 }
 
-/// Creates a QP with extended attributes. Null with `errno` on failure (`EOPNOTSUPP` when the provider has no such call).
+/// Creates a QP with extended attributes. Null with `errno` on failure (`EOPNOTSUPP` when the
+/// provider has no such call).
 ///
-/// With a `comp_mask` of `IBV_QP_INIT_ATTR_PD` alone this is [`ibv_create_qp`], which every provider has.
-/// `man 3 ibv_create_qp_ex`.
+/// With a `comp_mask` of `IBV_QP_INIT_ATTR_PD` alone this is [`ibv_create_qp`], which every
+/// provider has. `man 3 ibv_create_qp_ex`.
 ///
 /// # Safety
 /// `context` is an open context; `attr` is valid, and so are the objects it names.
@@ -51,10 +52,11 @@ pub unsafe fn ibv_create_qp_ex(
     }
 }
 
-/// Creates an SRQ with extended attributes. Null with `errno` on failure (`EOPNOTSUPP` when the provider has no such call).
+/// Creates an SRQ with extended attributes. Null with `errno` on failure (`EOPNOTSUPP` when the
+/// provider has no such call).
 ///
-/// A basic SRQ (a PD, and no type or `IBV_SRQT_BASIC`) is made by [`ibv_create_srq`], which every provider has.
-/// `man 3 ibv_create_srq_ex`.
+/// A basic SRQ (a PD, and no type or `IBV_SRQT_BASIC`) is made by [`ibv_create_srq`], which every
+/// provider has. `man 3 ibv_create_srq_ex`.
 ///
 /// # Safety
 /// `context` is an open context; `attr` is valid, and so are the objects it names.
@@ -80,7 +82,8 @@ pub unsafe fn ibv_create_srq_ex(
     }
 }
 
-/// Changes the moderation of a CQ. 0, or an errno (`EOPNOTSUPP` without the call). `man 3 ibv_modify_cq`.
+/// Changes the moderation of a CQ. 0, or an errno (`EOPNOTSUPP` without the call).
+/// `man 3 ibv_modify_cq`.
 ///
 /// # Safety
 /// `cq` and `attr` are valid.
@@ -94,7 +97,8 @@ pub unsafe fn ibv_modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c
     }
 }
 
-/// Allocates a thread domain. Null with `errno` on failure (`EOPNOTSUPP` without the call). `man 3 ibv_alloc_td`.
+/// Allocates a thread domain. Null with `errno` on failure (`EOPNOTSUPP` without the call).
+/// `man 3 ibv_alloc_td`.
 ///
 /// # Safety
 /// `context` is an open context, `init_attr` valid.
@@ -124,8 +128,8 @@ pub unsafe fn ibv_dealloc_td(td: *mut ibv_td) -> c_int {
     }
 }
 
-/// Allocates a parent domain, freed by [`ibv_dealloc_pd`]. Null with `errno` on failure (`EOPNOTSUPP` without the call).
-/// `man 3 ibv_alloc_parent_domain`.
+/// Allocates a parent domain, freed by [`ibv_dealloc_pd`]. Null with `errno` on failure
+/// (`EOPNOTSUPP` without the call). `man 3 ibv_alloc_parent_domain`.
 ///
 /// # Safety
 /// `context` is an open context; `attr` is valid, and so are the objects and functions it names.

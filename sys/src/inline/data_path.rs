@@ -1,16 +1,17 @@
 //! Posting and polling through `ibv_context.ops`.
 //!
-//! Return values differ between providers: the man pages say a positive errno, soft-iWARP gives a negative one.
+//! Return values differ between providers: the man pages say a positive errno, soft-iWARP gives a
+//! negative one.
 
 use crate::*;
 use core::ffi::c_int;
 
-/// Posts a list of work requests to the send queue. 0, or an errno with `*bad_wr` at the first request not posted.
-/// `man 3 ibv_post_send`.
+/// Posts a list of work requests to the send queue. 0, or an errno with `*bad_wr` at the first
+/// request not posted. `man 3 ibv_post_send`.
 ///
 /// # Safety
-/// `qp`, the list and what its entries point to are valid; `bad_wr` is valid for writes. The list may be reused after the
-/// call, the buffers (unless posted inline) after the completion.
+/// `qp`, the list and what its entries point to are valid; `bad_wr` is valid for writes. The list
+/// may be reused after the call, the buffers (unless posted inline) after the completion.
 #[inline]
 pub unsafe fn ibv_post_send(
     qp: *mut ibv_qp,
@@ -21,8 +22,8 @@ pub unsafe fn ibv_post_send(
     unsafe { ((*(*qp).context).ops.post_send.unwrap_unchecked())(qp, wr, bad_wr) }
 }
 
-/// Posts a list of work requests to the receive queue. 0, or an errno with `*bad_wr` at the first request not posted.
-/// `man 3 ibv_post_recv`.
+/// Posts a list of work requests to the receive queue. 0, or an errno with `*bad_wr` at the first
+/// request not posted. `man 3 ibv_post_recv`.
 ///
 /// # Safety
 /// As for [`ibv_post_send`]; the QP has no SRQ.
@@ -36,8 +37,8 @@ pub unsafe fn ibv_post_recv(
     unsafe { ((*(*qp).context).ops.post_recv.unwrap_unchecked())(qp, wr, bad_wr) }
 }
 
-/// Posts a list of work requests to a shared receive queue. 0, or an errno with `*bad_recv_wr` at the first request not
-/// posted. `man 3 ibv_post_srq_recv`.
+/// Posts a list of work requests to a shared receive queue. 0, or an errno with `*bad_recv_wr` at
+/// the first request not posted. `man 3 ibv_post_srq_recv`.
 ///
 /// # Safety
 /// As for [`ibv_post_send`].
@@ -51,8 +52,8 @@ pub unsafe fn ibv_post_srq_recv(
     unsafe { ((*(*srq).context).ops.post_srq_recv.unwrap_unchecked())(srq, recv_wr, bad_recv_wr) }
 }
 
-/// Takes up to `num_entries` completions: how many were written to `wc`, or a negative number. Does not block.
-/// `man 3 ibv_poll_cq`.
+/// Takes up to `num_entries` completions: how many were written to `wc`, or a negative number. Does
+/// not block. `man 3 ibv_poll_cq`.
 ///
 /// Of a failed completion only `wr_id`, `status`, `qp_num` and `vendor_err` are defined.
 ///
@@ -64,8 +65,8 @@ pub unsafe fn ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) 
     unsafe { ((*(*cq).context).ops.poll_cq.unwrap_unchecked())(cq, num_entries, wc) }
 }
 
-/// Asks for one event on the CQ's completion channel at the next completion, or with `solicited_only` the next solicited or
-/// failed one. 0, or an errno. `man 3 ibv_req_notify_cq`.
+/// Asks for one event on the CQ's completion channel at the next completion, or with
+/// `solicited_only` the next solicited or failed one. 0, or an errno. `man 3 ibv_req_notify_cq`.
 ///
 /// # Safety
 /// `cq` is valid.

@@ -27,12 +27,14 @@ mod exported {
 
 /// Registers memory. Null with `errno` on failure. `man 3 ibv_reg_mr`.
 ///
-/// Optional access rights ([`IBV_ACCESS_OPTIONAL_RANGE`], such as relaxed ordering) go through [`ibv_reg_mr_iova2`],
-/// which leaves them out on a kernel that does not know them, as the macro of this name does in C.
+/// Optional access rights ([`IBV_ACCESS_OPTIONAL_RANGE`], such as relaxed ordering) go through
+/// [`ibv_reg_mr_iova2`], which leaves them out on a kernel that does not know them, as the macro of
+/// this name does in C.
 ///
 /// # Safety
-/// `pd` is valid. The device, and with remote rights any peer, reads and writes the `length` bytes at `addr` until the region
-/// is deregistered: they stay mapped, and no Rust reference may cover what the device can change.
+/// `pd` is valid. The device, and with remote rights any peer, reads and writes the `length` bytes
+/// at `addr` until the region is deregistered: they stay mapped, and no Rust reference may cover
+/// what the device can change.
 #[inline]
 pub unsafe fn ibv_reg_mr(
     pd: *mut ibv_pd,
@@ -74,8 +76,8 @@ pub unsafe fn ibv_reg_mr_iova(
     }
 }
 
-/// Advises the device about ranges of registered memory, such as prefetching on-demand pages. 0, or an errno
-/// (`EOPNOTSUPP` without the call). `man 3 ibv_advise_mr`.
+/// Advises the device about ranges of registered memory, such as prefetching on-demand pages. 0, or
+/// an errno (`EOPNOTSUPP` without the call). `man 3 ibv_advise_mr`.
 ///
 /// # Safety
 /// `pd` is valid, `sg_list` valid for `num_sge` entries.
@@ -95,8 +97,8 @@ pub unsafe fn ibv_advise_mr(
     }
 }
 
-/// A region whose reads give nothing and whose writes go nowhere. Null with `errno` on failure (`EOPNOTSUPP` without the
-/// call). `man 3 ibv_alloc_null_mr`.
+/// A region whose reads give nothing and whose writes go nowhere. Null with `errno` on failure
+/// (`EOPNOTSUPP` without the call). `man 3 ibv_alloc_null_mr`.
 ///
 /// # Safety
 /// `pd` is valid.

@@ -1,4 +1,5 @@
-//! The verbs that are not exported symbols: in C they are inline functions and macros of the headers.
+//! The verbs that are not exported symbols: in C they are inline functions and macros of the
+//! headers.
 //!
 //! Names, argument order and return values are C's. How the calls find their way:
 //!
@@ -31,7 +32,8 @@ pub use wr::*;
 use core::ptr;
 use libc::c_int;
 
-/// What a verb that returns a pointer says when the provider has no such call: null, and `errno` is `EOPNOTSUPP`.
+/// What a verb that returns a pointer says when the provider has no such call: null, and `errno` is
+/// `EOPNOTSUPP`.
 fn null_unsupported<T>() -> *mut T {
     set_errno(libc::EOPNOTSUPP);
     ptr::null_mut()

@@ -1,8 +1,9 @@
 //! Building work requests on an extended QP: `man 3 ibv_wr_post`.
 //!
-//! `ibv_wr_start`, then for each request its `wr_id` and `wr_flags` in the `ibv_qp_ex`, one opcode call and its setters,
-//! then `ibv_wr_complete` (one doorbell for all) or `ibv_wr_abort`. Between start and complete the QP is locked by
-//! the calling thread, unless it was made for a single thread.
+//! `ibv_wr_start`, then for each request its `wr_id` and `wr_flags` in the `ibv_qp_ex`, one opcode
+//! call and its setters, then `ibv_wr_complete` (one doorbell for all) or `ibv_wr_abort`. Between
+//! start and complete the QP is locked by the calling thread, unless it was made for a single
+//! thread.
 
 use crate::*;
 use core::ffi::{c_int, c_void};
@@ -12,10 +13,11 @@ macro_rules! wr {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `qp` came from `ibv_qp_to_qp_ex` and is locked by this thread through [`ibv_wr_start`] (which itself takes the
-        /// lock). The QP was created with the flag of this operation in `send_ops_flags`, else the entry may be null or,
-        /// on an older library, not be there at all. Pointers are valid during the call; buffers named by an SGE, until
-        /// the request's completion.
+        /// `qp` came from `ibv_qp_to_qp_ex` and is locked by this thread through [`ibv_wr_start`]
+        /// (which itself takes the lock). The QP was created with the flag of this operation in
+        /// `send_ops_flags`, else the entry may be null or, on an older library, not be there at
+        /// all. Pointers are valid during the call; buffers named by an SGE, until the request's
+        /// completion.
         #[inline]
         pub unsafe fn $name(qp: *mut ibv_qp_ex $(, $arg: $ty)*) $(-> $ret)? {
             // SAFETY: the caller's contract.
@@ -34,7 +36,8 @@ wr! {
 
     /// RDMA write (`IBV_QP_EX_WITH_RDMA_WRITE`).
     ibv_wr_rdma_write = wr_rdma_write(rkey: u32, remote_addr: u64);
-    /// RDMA write that also consumes a receive at the peer (`IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM`). Immediate data in network order.
+    /// RDMA write that also consumes a receive at the peer (`IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM`).
+    /// Immediate data in network order.
     ibv_wr_rdma_write_imm = wr_rdma_write_imm(rkey: u32, remote_addr: u64, imm_data: __be32);
     /// RDMA read (`IBV_QP_EX_WITH_RDMA_READ`).
     ibv_wr_rdma_read = wr_rdma_read(rkey: u32, remote_addr: u64);
@@ -50,10 +53,12 @@ wr! {
     ibv_wr_atomic_cmp_swp = wr_atomic_cmp_swp(rkey: u32, remote_addr: u64, compare: u64, swap: u64);
     /// Fetch and add on 8 remote bytes (`IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD`).
     ibv_wr_atomic_fetch_add = wr_atomic_fetch_add(rkey: u32, remote_addr: u64, add: u64);
-    /// Atomic write of the 8 bytes at `atomic_wr`, read during the call (`IBV_QP_EX_WITH_ATOMIC_WRITE`). Since v44 and Linux 6.2.
+    /// Atomic write of the 8 bytes at `atomic_wr`, read during the call
+    /// (`IBV_QP_EX_WITH_ATOMIC_WRITE`). Since v44 and Linux 6.2.
     ibv_wr_atomic_write = wr_atomic_write(rkey: u32, remote_addr: u64, atomic_wr: *const c_void);
-    /// Flush of `len` remote bytes (`IBV_QP_EX_WITH_FLUSH`): `type_` of `IBV_FLUSH_GLOBAL`, `IBV_FLUSH_PERSISTENT`, `level`
-    /// of `IBV_FLUSH_RANGE`, `IBV_FLUSH_MR`. Since v45 and Linux 6.2: the QP of v44 ends before this entry.
+    /// Flush of `len` remote bytes (`IBV_QP_EX_WITH_FLUSH`): `type_` of `IBV_FLUSH_GLOBAL`,
+    /// `IBV_FLUSH_PERSISTENT`, `level` of `IBV_FLUSH_RANGE`, `IBV_FLUSH_MR`. Since v45 and Linux
+    /// 6.2: the QP of v44 ends before this entry.
     ibv_wr_flush = wr_flush(rkey: u32, remote_addr: u64, len: usize, type_: u8, level: u8);
     /// Invalidates a local key (`IBV_QP_EX_WITH_LOCAL_INV`).
     ibv_wr_local_inv = wr_local_inv(invalidate_rkey: u32);

@@ -23,7 +23,8 @@ pub fn at<T>(address: usize) -> *mut T {
     ptr::without_provenance_mut(address)
 }
 
-/// Functions with the C calling convention that note their name and arguments, and return a fixed value.
+/// Functions with the C calling convention that note their name and arguments, and return a fixed
+/// value.
 macro_rules! recorders {
     ($($(#[$attr:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty = $value:expr)?;)*) => {$(
         $(#[$attr])*
@@ -89,8 +90,8 @@ pub fn words_of<T>(value: &T) -> &[MaybeUninit<u64>] {
     unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>() / 8) }
 }
 
-/// Runs `check` on every kind of context that does not have the entry at `offset`. `fill` puts the entry there: where
-/// something else says that it is absent, it must not be reached.
+/// Runs `check` on every kind of context that does not have the entry at `offset`. `fill` puts the
+/// entry there: where something else says that it is absent, it must not be reached.
 pub fn without(
     offset: usize,
     fill: impl Fn(&mut verbs_context),

@@ -1,4 +1,5 @@
-//! How older headers differ from the bindings, measured on v44 and v56; nothing else may, and v65 not at all.
+//! How older headers differ from the bindings, measured on v44 and v56; nothing else may, and v65
+//! not at all.
 
 use crate::probe::Probe;
 
@@ -64,7 +65,8 @@ pub fn may_be_absent(name: &str, release: Option<u32>) -> bool {
     listed(SINCE_65, name) && older_than(65) || listed(SINCE_56, name) && older_than(56)
 }
 
-/// Whether C's answer is one of the differences that the crate accounts for: structs that have grown.
+/// Whether C's answer is one of the differences that the crate accounts for: structs that have
+/// grown.
 pub fn differs(probe: &Probe, c: &[i128], release: Option<u32>) -> bool {
     if release.is_some_and(|release| release >= NEWEST) {
         return false;

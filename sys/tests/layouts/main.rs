@@ -1,8 +1,9 @@
-//! Sizes, offsets and constants against C: a program made of one probe per item is compiled with the rdma-core headers
-//! of this machine, or of the folder that `RPMA_SYS_INCLUDE` names, and its answers are compared with the bindings.
+//! Sizes, offsets and constants against C: a program made of one probe per item is compiled with
+//! the rdma-core headers of this machine, or of the folder that `RPMA_SYS_INCLUDE` names, and its
+//! answers are compared with the bindings.
 //!
-//! `ci/layouts` runs this against several releases. Without a C compiler or headers the test says so and passes, unless the
-//! variable `CI` is set.
+//! `ci/layouts` runs this against several releases. Without a C compiler or headers the test says
+//! so and passes, unless the variable `CI` is set.
 
 mod known;
 mod probe;

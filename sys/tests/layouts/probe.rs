@@ -26,7 +26,8 @@ impl Probe {
 
     /// Offset and size of a field.
     pub fn field(of: &str, field: &str, offset: usize, width: usize) -> Self {
-        // The table in front of a context grows at its front, so C finds its entries by their distance from the end.
+        // The table in front of a context grows at its front, so C finds its entries by their
+        // distance from the end.
         let c = if of == "struct verbs_context" {
             format!("offsetof({of}, context) - offsetof({of}, {field})")
         } else {
@@ -82,7 +83,8 @@ const PROLOGUE: &str = r#"
 int main(void) {
 "#;
 
-/// C's answers by the probe's index; a probe that does not compile has none. An error when nothing can be compiled.
+/// C's answers by the probe's index; a probe that does not compile has none. An error when nothing
+/// can be compiled.
 pub fn run(probes: &[Probe]) -> Result<HashMap<usize, Vec<i128>>, String> {
     if let Some(dir) = include_dir() {
         // Without this the compiler would silently take the headers that are installed.

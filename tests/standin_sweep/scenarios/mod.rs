@@ -1,4 +1,5 @@
-//! What programs do, each from beginning to end in one thread. Whatever fails ends the scenario there, except what can be done again.
+//! What programs do, each from beginning to end in one thread. Whatever fails ends the scenario
+//! there, except what can be done again.
 
 use std::{
     io,

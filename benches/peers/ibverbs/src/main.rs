@@ -1,4 +1,5 @@
-//! The operations of benches/cost/main.rs that the crate ibverbs has: sending, receiving and polling. It has no one-sided ones.
+//! The operations of benches/cost/main.rs that the crate ibverbs has: sending, receiving and
+//! polling. It has no one-sided ones.
 //!
 //! `peer-ibverbs OP N`, on the stand-in device; see ci/bench-peers.
 

@@ -1,7 +1,8 @@
 //! The operations of benches/cost/main.rs through the crate sideway.
 //!
-//! `peer-sideway basic|extended OP N`, on the stand-in device; see ci/bench-peers. `basic` posts by `ibv_post_send`, `extended` by `ibv_wr_start` and
-//! its kin; the crate has both. `batch_*` flush by reading.
+//! `peer-sideway basic|extended OP N`, on the stand-in device; see ci/bench-peers. `basic` posts by
+//! `ibv_post_send`, `extended` by `ibv_wr_start` and its kin; the crate has both. `batch_*` flush
+//! by reading.
 
 use std::{error::Error, hint::black_box, process::ExitCode, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! What C programs do, each from beginning to end in one thread. Whatever fails ends the scenario there, except what can be done again.
+//! What C programs do, each from beginning to end in one thread. Whatever fails ends the scenario
+//! there, except what can be done again.
 
 use std::{
     ffi::{CStr, c_int, c_void},
@@ -31,8 +32,8 @@ pub struct Scenario {
 /// A call that must work the second time where it failed.
 macro_rules! again {
     ($run:expr, $name:ident($($arg:expr),* $(,)?)) => {
-        // SAFETY: handles are null or alive and of their kinds; what is pointed at lives until the call returns, and memory of regions
-        // until they are deregistered.
+        // SAFETY: handles are null or alive and of their kinds; what is pointed at lives until the
+        // call returns, and memory of regions until they are deregistered.
         $run.again(stringify!($name), || unsafe { $name($($arg),*) })
     };
 }
