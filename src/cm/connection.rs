@@ -34,7 +34,9 @@ use crate::{
 /// threads at once.
 ///
 /// Dropping a connection closes it: the peer sees it closed, operations in flight are gone without
-/// a completion. The drop does not wait for the peer.
+/// a completion. The drop does not wait for the peer, but on soft-iWARP: in the midst of a handshake
+/// that the peer does not answer, dropping, [`close`](Self::close) and
+/// [`disconnect`](Self::disconnect) take up to 10 s there, inside the kernel.
 #[doc(alias = "rpma_conn")]
 pub struct Connection {
     pub(super) parts: Parts,

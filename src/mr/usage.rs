@@ -29,10 +29,12 @@ bitflags! {
         /// A peer may write to it.
         #[doc(alias = "RPMA_MR_USAGE_WRITE_DST")]
         const WRITE_DST = 8;
-        /// A peer may flush it with [`FlushKind::Visibility`](crate::FlushKind::Visibility).
+        /// A peer may flush it with [`FlushKind::Visibility`](crate::FlushKind::Visibility). It may then
+        /// read it too, whatever its descriptor says: a flush may be done by reading.
         #[doc(alias = "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY")]
         const FLUSH_VISIBILITY = 16;
-        /// A peer may flush it with [`FlushKind::Persistent`](crate::FlushKind::Persistent).
+        /// A peer may flush it with [`FlushKind::Persistent`](crate::FlushKind::Persistent), and read it,
+        /// as above.
         #[doc(alias = "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT")]
         const FLUSH_PERSISTENT = 32;
         /// Messages may be sent from it. Read-only memory will do.
