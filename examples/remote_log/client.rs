@@ -240,7 +240,7 @@ impl RemoteLog {
         };
         let atomic = match self.conn.has_native_atomic_write() {
             true => "native atomic write",
-            false => "inline write behind a fence",
+            false => "inline write",
         };
         say(format_args!(
             "flush method: {flush} ({kind}); tail by {atomic}; device {}",
