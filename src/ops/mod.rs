@@ -145,9 +145,9 @@ impl Qp {
         let tag = u64::from(parts.pd_tag) << 32;
         let max_message = parts.max_message.min(u64::from(u32::MAX));
         let visibly = plan & FlushPlan::of_kind(FlushKind::Visibility);
-        // Where there are faults to go around, and on iWARP, every operation takes the full check.
-        let careful = parts.iwarp;
-        let key = keys::queue_pair(parts.pd_tag, if careful { 0 } else { max_message });
+        // On iWARP every operation takes the full check.
+        let longest = if parts.iwarp { 0 } else { max_message };
+        let key = keys::queue_pair(parts.pd_tag, longest);
         Qp {
             raw,
             tag,

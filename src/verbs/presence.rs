@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Call, Error};
+use crate::Error;
 
 /// What keeps this process from a device, and what the last look at it said.
 #[derive(Debug)]
@@ -29,20 +29,16 @@ pub(crate) fn no_device(address: String, source: io::Error) -> Error {
     }
 }
 
-/// `err`, or what it comes from where librdmacm gives it for want of its own node: it says that it
-/// has no memory then.
+/// `err` of a cm id or an event channel that librdmacm did not make, or what it comes from where its
+/// own node cannot be used: librdmacm says that it has no memory then.
 pub(crate) fn explained(err: Error) -> Error {
-    let calls = [Call::RdmaCreateId, Call::RdmaCreateEventChannel];
-    let (Error::Provider { call, .. } | Error::OutOfMemory { call, .. }) = &err else {
-        return err;
-    };
     match Machine::this().connection_manager_obstacle() {
-        Some(Obstacle { reason, source }) if calls.contains(call) => Error::Unusable {
+        Some(Obstacle { reason, source }) => Error::Unusable {
             address: String::new(),
             reason,
             source,
         },
-        _ => err,
+        None => err,
     }
 }
 
