@@ -8,7 +8,7 @@ mod epoll;
 use std::{
     os::fd::{AsFd, BorrowedFd},
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use common::*;
@@ -124,13 +124,14 @@ fn all_threads_learn_that_the_connection_is_established() {
     let peer = device!();
     let (endpoint, port) = listen(&peer);
     let cfg = ConnCfg::new();
-    for beside_next_event in [false, true] {
+    for beside in [0, 1, 2] {
         let client = ask(&peer, &port, &cfg).connect(Some(b"ask")).unwrap();
         let request = next(&endpoint, &cfg);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            if beside_next_event {
-                // It takes the event, and is back in its wait at once.
+            // Who takes the event is back in its wait at once, or another who waits for events
+            // came before those who wait for the news.
+            for _ in 0..beside {
                 scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
                         if let Err(err) = client.next_event() {
@@ -138,19 +139,20 @@ fn all_threads_learn_that_the_connection_is_established() {
                         }
                     }
                 });
-                std::thread::sleep(SOON);
             }
+            std::thread::sleep(SOON);
             let waiters = [(); 3].map(|()| scope.spawn(|| client.wait_established(LONG)));
             std::thread::sleep(SOON);
-            let start = Instant::now();
             let server = request.connect(Some(b"answer")).unwrap();
-            for waiter in waiters {
-                waiter.join().unwrap().unwrap();
-            }
-            assert!(start.elapsed() < LONG);
-            assert!(client.private_data().starts_with(b"answer"));
+            let outcomes = waiters.map(|waiter| waiter.join().unwrap());
             over.store(true, Ordering::Relaxed);
-            client.event_waker().unwrap().wake();
+            for _ in 0..beside {
+                client.event_waker().unwrap().wake();
+            }
+            for outcome in outcomes {
+                outcome.unwrap();
+            }
+            assert!(client.private_data().starts_with(b"answer"));
             drop(server);
         });
     }
@@ -238,6 +240,8 @@ fn events_of_a_shared_channel_are_taken_without_arming() {
         let fired = server.wait_timeout(LONG).unwrap().unwrap();
         fired.is_rcq && fired.cq.poll_one().unwrap().is_some()
     });
+    // One more may be there where the message came right after the arming.
+    server.try_wait().unwrap();
     assert!(server.try_wait().unwrap().is_none());
 }
 

@@ -132,13 +132,18 @@ impl Connection {
                 return outcome;
             }
             let channel = self.parts.id.channel()?;
-            let turn = channel.gate().turn(until).ok_or_else(timed_out)?;
+            let turn = channel.gate().turn(until, || self.is_outcome_known());
             // Whoever had the turn before may have taken the event.
             if let Some(outcome) = self.known_outcome() {
                 return outcome;
             }
+            let turn = turn.ok_or_else(timed_out)?;
             self.take(channel, turn, until)?.ok_or_else(timed_out)?;
         }
+    }
+
+    fn is_outcome_known(&self) -> bool {
+        self.established.load(Ordering::Acquire) || self.end.get().is_some()
     }
 
     /// How establishing the connection has ended, where that is known.
@@ -177,14 +182,14 @@ impl Connection {
 
     pub(crate) fn event(&self, until: Until) -> Result<Option<ConnEvent>> {
         let channel = self.parts.id.channel()?;
-        let Some(turn) = channel.gate().turn(until) else {
+        let Some(turn) = channel.gate().turn(until, || false) else {
             return Ok(None);
         };
         self.take(channel, turn, until)
     }
 
     /// The channel's next event. What it says of the connection is kept before the turn to read
-    /// ends, so that whoever waits for such news knows of it before it waits for more.
+    /// ends, and whoever waits for such news is told: another may hold the turn from then on.
     fn take(
         &self,
         channel: &EventChannel,
@@ -193,6 +198,9 @@ impl Connection {
     ) -> Result<Option<ConnEvent>> {
         let event = turn.wait(channel.as_fd(), until, || channel.take())?;
         let noted = event.map(|event| self.note(event));
+        if noted.is_some() {
+            turn.tell();
+        }
         drop(turn);
         let Some((event, answered)) = noted else {
             return Ok(None);

@@ -10,8 +10,11 @@ pub(crate) trait Source {
     where
         Self: 't;
 
-    /// `None` when the time is over first.
-    fn turn(&self) -> Option<Self::Turn<'_>>;
+    /// `None` when the time is over first, or when `is_known` says that there is news without it.
+    fn turn(&self, is_known: impl Fn() -> bool) -> Option<Self::Turn<'_>>;
+
+    /// Lets those who wait for the turn ask again what is known.
+    fn tell(turn: &Self::Turn<'_>);
 
     /// Takes the queue's next event, and counts it; `false` when the time is over first.
     fn event(&self, turn: &Self::Turn<'_>) -> Result<bool, Self::Error>;
@@ -93,11 +96,12 @@ impl Arming {
     /// since gives no event.
     pub(crate) fn wait<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
         if !self.is_unarmed() {
-            let Some(turn) = queue.turn() else {
-                return Ok(false);
-            };
+            let turn = queue.turn(|| self.is_unarmed());
             // Whoever had the turn before may have left the queue unarmed.
             if !self.is_unarmed() {
+                let Some(turn) = turn else {
+                    return Ok(false);
+                };
                 if !queue.event(&turn)? {
                     return Ok(false);
                 }
@@ -110,12 +114,13 @@ impl Arming {
 
     /// Waits for the queue's event, and leaves the queue unarmed.
     pub(crate) fn event<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
-        let Some(turn) = queue.turn() else {
+        let Some(turn) = queue.turn(|| false) else {
             return Ok(false);
         };
         let fired = queue.event(&turn)?;
         if fired {
             self.fired();
+            S::tell(&turn);
         }
         Ok(fired)
     }
@@ -128,7 +133,7 @@ impl Arming {
         mut poll: impl FnMut() -> Result<usize, S::Error>,
     ) -> Result<usize, S::Error> {
         loop {
-            let Some(turn) = queue.turn() else {
+            let Some(turn) = queue.turn(|| false) else {
                 return poll();
             };
             if !self.is_armed() {

@@ -29,10 +29,15 @@ impl CompletionChannel {
         &self.raw
     }
 
-    /// The turn to wait on the channel; `None` when the time is over first.
-    pub(crate) fn turn(&self, until: Until) -> Option<ChannelTurn<'_>> {
+    /// The turn to wait on the channel; `None` when the time is over first, or when `is_known` says
+    /// that there is news without it.
+    pub(crate) fn turn(
+        &self,
+        until: Until,
+        is_known: impl Fn() -> bool,
+    ) -> Option<ChannelTurn<'_>> {
         Some(ChannelTurn {
-            turn: self.gate.turn(until)?,
+            turn: self.gate.turn(until, is_known)?,
             raw: &self.raw,
         })
     }
@@ -56,6 +61,11 @@ pub(crate) struct ChannelTurn<'c> {
 }
 
 impl ChannelTurn<'_> {
+    /// A queue has fired, and nobody arms it: that is news to those who wait for the turn.
+    pub(crate) fn tell(&self) {
+        self.turn.tell();
+    }
+
     /// The queue of the next event within the time given. The event must be counted on that queue
     /// before the turn is given back.
     pub(crate) fn event(&self, until: Until) -> Result<Option<CqId>> {

@@ -232,18 +232,22 @@ impl Cq {
         };
         let unarmed = || known().find(|(cq, _)| arm && cq.arming.is_unarmed());
         let next = || {
-            let Some(turn) = first.channel.turn(until) else {
-                return Ok::<_, Error>(None);
-            };
+            let turn = first.channel.turn(until, || unarmed().is_some());
             // Whoever had the turn before may have left one unarmed.
             if let Some(found) = unarmed() {
                 return Ok(Some(found));
             }
+            let Some(turn) = turn else {
+                return Ok::<_, Error>(None);
+            };
             while let Some(id) = turn.event(until)? {
                 match known().find(|(cq, _)| cq.raw.id() == id) {
                     Some((cq, n)) => {
                         cq.arming.fired();
                         cq.raw.count_event();
+                        if !arm {
+                            turn.tell();
+                        }
                         return Ok(Some((cq, n)));
                     }
                     None => first.channel.raw().ack_stranger(id),
@@ -290,8 +294,12 @@ impl Source for Waiting<'_> {
     where
         Self: 't;
 
-    fn turn(&self) -> Option<ChannelTurn<'_>> {
-        self.cq.channel.turn(self.until)
+    fn turn(&self, is_known: impl Fn() -> bool) -> Option<ChannelTurn<'_>> {
+        self.cq.channel.turn(self.until, is_known)
+    }
+
+    fn tell(turn: &ChannelTurn<'_>) {
+        turn.tell();
     }
 
     fn event(&self, turn: &ChannelTurn<'_>) -> Result<bool> {

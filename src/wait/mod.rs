@@ -158,17 +158,18 @@ impl Gate {
         until: Until,
         attempt: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        match self.turn(until) {
+        match self.turn(until, || false) {
             Some(turn) => turn.wait(fd, until, attempt),
             None => Ok(None),
         }
     }
 
-    /// Takes the turn to read; `None` when the time is over first.
-    pub(crate) fn turn(&self, until: Until) -> Option<Turn<'_>> {
+    /// Takes the turn to read; `None` when the time is over first, or when `is_known` says that it
+    /// is needed no longer: who sleeps asks again after each [`Turn::tell`].
+    pub(crate) fn turn(&self, until: Until, is_known: impl Fn() -> bool) -> Option<Turn<'_>> {
         Some(Turn {
             gate: self,
-            _turn: self.turns.take(|| until.left())?,
+            turn: self.turns.take(|| until.left(), is_known)?,
         })
     }
 
@@ -188,10 +189,15 @@ impl Gate {
 /// The turn to read; given back when dropped.
 pub(crate) struct Turn<'g> {
     gate: &'g Gate,
-    _turn: turns::Turn<'g>,
+    turn: turns::Turn<'g>,
 }
 
 impl Turn<'_> {
+    /// What was read is news to those who wait for the turn.
+    pub(crate) fn tell(&self) {
+        self.turn.tell();
+    }
+
     /// Calls `attempt`, which reads `fd` once and gives `None` where nothing was there, until it
     /// gives something or the time is over.
     ///

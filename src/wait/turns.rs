@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -30,12 +30,20 @@ impl Turns {
         }
     }
 
-    /// Waits for the turn; `None` when the time is over first. `left` is asked how much there is;
-    /// `None` is for ever.
-    pub(crate) fn take(&self, left: impl Fn() -> Option<Duration>) -> Option<Turn<'_>> {
+    /// Waits for the turn; `None` when the time is over first, or when `is_known` says that it is
+    /// needed no longer. `left` is asked how much time there is; `None` is for ever. `is_known` is
+    /// asked before each sleep, and all who sleep wake up for [`Turn::tell`].
+    pub(crate) fn take(
+        &self,
+        left: impl Fn() -> Option<Duration>,
+        is_known: impl Fn() -> bool,
+    ) -> Option<Turn<'_>> {
         let mut state = self.state();
         let mut sleeps = state.busy || state.kept;
         while sleeps {
+            if is_known() {
+                return None;
+            }
             let left = left();
             if left == Some(Duration::ZERO) {
                 return None;
@@ -59,7 +67,10 @@ impl Turns {
             sleeps = state.busy;
         }
         state.busy = true;
-        Some(Turn(self))
+        Some(Turn {
+            turns: self,
+            news: Cell::new(false),
+        })
     }
 
     #[cfg(test)]
@@ -80,18 +91,31 @@ impl Turns {
 
 /// The turn; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'t>(&'t Turns);
+pub(crate) struct Turn<'t> {
+    turns: &'t Turns,
+    news: Cell<bool>,
+}
+
+impl Turn<'_> {
+    /// Lets all who sleep look at what they wait for when the turn ends. The turn goes to one of
+    /// them only, and that one may hold it for ever.
+    pub(crate) fn tell(&self) {
+        self.news.set(true);
+    }
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.turns.state();
         state.busy = false;
         state.kept = state.asleep > 0;
         let wanted = state.kept;
         drop(state);
         // Waking is a system call, even where nobody sleeps.
-        if wanted {
-            self.0.free.notify_one();
+        match wanted {
+            false => {}
+            true if self.news.get() => self.turns.free.notify_all(),
+            true => self.turns.free.notify_one(),
         }
     }
 }

@@ -118,8 +118,12 @@ impl Source for Queue {
     type Error = Refused;
     type Turn<'t> = Turn<'t>;
 
-    fn turn(&self) -> Option<Turn<'_>> {
-        self.turns.take(|| None)
+    fn turn(&self, is_known: impl Fn() -> bool) -> Option<Turn<'_>> {
+        self.turns.take(|| None, is_known)
+    }
+
+    fn tell(turn: &Turn<'_>) {
+        turn.tell();
     }
 
     fn event(&self, _: &Turn<'_>) -> Result<bool, Refused> {
@@ -152,8 +156,12 @@ impl Source for Now<'_> {
     where
         Self: 't;
 
-    fn turn(&self) -> Option<Turn<'_>> {
-        self.0.turns.take(|| Some(Duration::ZERO))
+    fn turn(&self, is_known: impl Fn() -> bool) -> Option<Turn<'_>> {
+        self.0.turns.take(|| Some(Duration::ZERO), is_known)
+    }
+
+    fn tell(turn: &Turn<'_>) {
+        turn.tell();
     }
 
     fn event(&self, _: &Turn<'_>) -> Result<bool, Refused> {
@@ -178,8 +186,12 @@ impl Source for Refusing<'_> {
     where
         Self: 't;
 
-    fn turn(&self) -> Option<Turn<'_>> {
-        self.0.turn()
+    fn turn(&self, is_known: impl Fn() -> bool) -> Option<Turn<'_>> {
+        self.0.turn(is_known)
+    }
+
+    fn tell(turn: &Turn<'_>) {
+        turn.tell();
     }
 
     fn event(&self, turn: &Turn<'_>) -> Result<bool, Refused> {
@@ -239,6 +251,32 @@ fn a_wait_beside_a_take() {
 #[test]
 fn a_wait_beside_one_that_arms_by_hand() {
     each_ends(&[Queue::wait, Queue::by_hand]);
+}
+
+/// Whoever takes an event by hand and does not arm has the queue fired, which the wait is told,
+/// though another who takes events comes before it and would keep the turn for ever.
+#[test]
+fn a_wait_behind_those_who_never_arm() {
+    check(2, || {
+        let queue = Queue::new();
+        let by_hand = [(); 2].map(|()| {
+            let queue = queue.clone();
+            loom::thread::spawn(move || assert_eq!(queue.arming.event(&*queue), Ok(true)))
+        });
+        let wait = {
+            let queue = queue.clone();
+            loom::thread::spawn(move || assert_eq!(queue.arming.wait(&*queue), Ok(true)))
+        };
+        queue.complete();
+        wait.join().unwrap();
+        for _ in 0..2 {
+            queue.arming.arm(&*queue, false).unwrap();
+            queue.complete();
+        }
+        for thread in by_hand {
+            thread.join().unwrap();
+        }
+    });
 }
 
 /// Where the mark says armed, the device is, or the event is there: `take` relies on it. `work` is

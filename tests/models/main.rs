@@ -105,7 +105,7 @@ fn the_turn_goes_round() {
             read: loom::cell::UnsafeCell::new(0),
         });
         threads(&shared, 3, |shared| {
-            let _turn = shared.turns.take(|| None).unwrap();
+            let _turn = shared.turns.take(|| None, || false).unwrap();
             // SAFETY: the turn is held; loom says if not.
             shared.read.with_mut(|read| unsafe { *read += 1 });
         });
@@ -121,11 +121,11 @@ fn a_sleeper_has_the_turn_before_the_one_that_gave_it_back() {
     check(3, || {
         let turns = Arc::new(Turns::new());
         let was_there = Arc::new(AtomicU32::new(0));
-        let turn = turns.take(|| None).unwrap();
+        let turn = turns.take(|| None, || false).unwrap();
         let sleeper = {
             let (turns, was_there) = (turns.clone(), was_there.clone());
             loom::thread::spawn(move || {
-                let _turn = turns.take(|| None).unwrap();
+                let _turn = turns.take(|| None, || false).unwrap();
                 was_there.store(1, Ordering::Relaxed);
             })
         };
@@ -133,9 +133,39 @@ fn a_sleeper_has_the_turn_before_the_one_that_gave_it_back() {
             loom::thread::yield_now();
         }
         drop(turn);
-        drop(turns.take(|| None).unwrap());
+        drop(turns.take(|| None, || false).unwrap());
         assert_eq!(was_there.load(Ordering::Relaxed), 1);
         sleeper.join().unwrap();
+    });
+}
+
+/// What is news to a sleeper it learns though another, that comes before it, keeps the turn.
+#[test]
+fn a_sleeper_learns_of_news_behind_another() {
+    check(3, || {
+        let turns = Arc::new(Turns::new());
+        let known = Arc::new(AtomicU32::new(0));
+        let turn = turns.take(|| None, || false).unwrap();
+        let learner = {
+            let (turns, known) = (turns.clone(), known.clone());
+            loom::thread::spawn(move || {
+                let is_known = || known.load(Ordering::Relaxed) == 1;
+                drop(turns.take(|| None, is_known));
+                assert!(is_known());
+            })
+        };
+        let other = {
+            let turns = turns.clone();
+            loom::thread::spawn(move || {
+                let _turn = turns.take(|| None, || false).unwrap();
+                learner.join().unwrap();
+            })
+        };
+        known.store(1, Ordering::Relaxed);
+        turn.tell();
+        drop(turn);
+        other.join().unwrap();
+        drop(turns.take(|| None, || false).unwrap());
     });
 }
 
@@ -145,9 +175,9 @@ fn who_has_no_time_does_not_wait() {
     check(4, || {
         let turns = Arc::new(Turns::new());
         threads(&turns, 3, |turns| {
-            drop(turns.take(|| Some(std::time::Duration::ZERO)));
+            drop(turns.take(|| Some(std::time::Duration::ZERO), || false));
         });
         assert!(!turns.is_taken());
-        drop(turns.take(|| None).unwrap());
+        drop(turns.take(|| None, || false).unwrap());
     });
 }
