@@ -226,9 +226,7 @@ fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
     let (Ok(start), Ok(size)) = (off_t::try_from(offset), off_t::try_from(len)) else {
         return Err(Error::invalid("len", "longer than a file"));
     };
-    // File systems such as XFS ask for room for the whole length, even where all of it is there.
-    let metadata = file.metadata().map_err(failed(Call::Fstat))?;
-    if metadata.blocks().saturating_mul(512) >= metadata.len() {
+    if !has_hole(file, start, size) {
         return Ok(());
     }
     let filled = in_pieces(start, size, |start, len| {
@@ -236,9 +234,18 @@ fn fill_holes(file: &File, offset: u64, len: usize) -> Result<()> {
     });
     match filled {
         Ok(()) | Err((Errno::EOPNOTSUPP | Errno::ENOSYS, ..)) => Ok(()),
-        Err((Errno::ENOSPC | Errno::EDQUOT, start, len)) if !has_hole(file, start, len) => Ok(()),
+        // File systems such as XFS ask for room for the whole length, even where all of it is there.
+        Err((Errno::ENOSPC | Errno::EDQUOT, start, len)) if is_allocated(file, start, len) => {
+            Ok(())
+        }
         Err((errno, ..)) => Err(Error::provider(Call::Fallocate, errno as i32)),
     }
+}
+
+/// Blocks that were allocated and never written count as holes, but not as missing.
+fn is_allocated(file: &File, start: off_t, len: off_t) -> bool {
+    let enough = |metadata: fs::Metadata| metadata.blocks().saturating_mul(512) >= metadata.len();
+    !has_hole(file, start, len) || file.metadata().is_ok_and(enough)
 }
 
 /// Allocates in pieces, since a signal undoes what a call on tmpfs has done so far. On failure
