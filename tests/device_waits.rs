@@ -2,6 +2,9 @@
 //! and several.
 
 mod common;
+#[path = "common/epoll.rs"]
+#[allow(dead_code)]
+mod epoll;
 
 use std::{
     os::fd::{AsFd, BorrowedFd},
@@ -10,15 +13,13 @@ use std::{
 };
 
 use common::*;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rpma::{Completion, ConnCfg, Connection, Error, LocalSlice, Signal, Wait};
 
 const SOON: Duration = Duration::from_millis(30);
 
 /// Is the fd readable, now or within `millis`?
 fn readable(fd: BorrowedFd<'_>, millis: u16) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::from(millis)).unwrap() == 1
+    epoll::readable(&fd, Duration::from_millis(millis.into()))
 }
 
 /// Is O_NONBLOCK set?

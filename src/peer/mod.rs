@@ -75,7 +75,8 @@ impl Peer {
 
     /// The device over which the remote address `address` is reached.
     ///
-    /// This blocks until the name and its addresses are resolved, for `timeout` at most.
+    /// This blocks until the name and its addresses are resolved, for `timeout` at most. Signals to
+    /// the thread wait meanwhile.
     ///
     /// # Errors
     /// As [`local`](Self::local), and [`Error::TimedOut`].

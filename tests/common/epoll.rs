@@ -2,7 +2,7 @@
 
 use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// An epoll instance.
@@ -40,19 +40,11 @@ impl Epoll {
     /// What is readable, by the data it was added with; nothing when the time is over.
     pub fn wait(&self, timeout: Duration) -> Vec<u64> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: the list is as long as is said.
-        let n = unsafe {
-            libc::epoll_wait(
-                self.0.as_raw_fd(),
-                events.as_mut_ptr(),
-                64,
-                timeout.as_millis() as i32,
-            )
-        };
-        events[..n.max(0) as usize]
-            .iter()
-            .map(|event| event.u64)
-            .collect()
+        let n = within(timeout, |millis| {
+            // SAFETY: the list is as long as is said.
+            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), 64, millis) }
+        });
+        events[..n].iter().map(|event| event.u64).collect()
     }
 }
 
@@ -64,5 +56,22 @@ pub fn readable(fd: &impl AsFd, timeout: Duration) -> bool {
         revents: 0,
     }];
     // SAFETY: a list of one.
-    unsafe { libc::poll(fds.as_mut_ptr(), 1, timeout.as_millis() as i32) == 1 }
+    within(timeout, |millis| unsafe {
+        libc::poll(fds.as_mut_ptr(), 1, millis)
+    }) == 1
+}
+
+/// Waits in `call`, which is told how many milliseconds are left, again after each signal.
+fn within(timeout: Duration, mut call: impl FnMut(i32) -> i32) -> usize {
+    let start = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(start.elapsed());
+        let n = call(left.as_millis() as i32);
+        let interrupted =
+            n < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
+        if !interrupted {
+            assert!(n >= 0, "{}", std::io::Error::last_os_error());
+            return n as usize;
+        }
+    }
 }

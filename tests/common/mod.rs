@@ -1,6 +1,7 @@
 //! What the tests on a device share: the address to use, connected pairs, registered memory.
 #![allow(dead_code)]
 
+pub mod alarm;
 pub mod refused;
 
 use std::time::{Duration, Instant};
@@ -33,7 +34,10 @@ macro_rules! device {
     () => {{
         let name = std::any::type_name_of_val(&|| {}).trim_end_matches("::{{closure}}");
         match $crate::common::address(name) {
-            Some(address) => rpma::Peer::local(&address).expect("the declared device is usable"),
+            Some(address) => {
+                $crate::common::alarm::start();
+                rpma::Peer::local(&address).expect("the declared device is usable")
+            }
             None => return,
         }
     }};

@@ -17,7 +17,13 @@ impl Watchdog {
     pub fn watch(label: &str) -> Watchdog {
         static STARTED: OnceLock<()> = OnceLock::new();
         STARTED.get_or_init(|| {
-            thread::spawn(bark);
+            // What the thread allocates as it starts must not look like something that a run left.
+            let (started, starts) = std::sync::mpsc::channel::<()>();
+            thread::spawn(move || {
+                drop(started);
+                bark();
+            });
+            let _ = starts.recv();
         });
         *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((Instant::now(), label.to_owned()));

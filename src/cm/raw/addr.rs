@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Id, Target};
+use super::{Id, Target, signals::HeldSignals};
 use crate::{
     Call, Error, Result,
     verbs::{Context, no_device},
@@ -247,16 +247,6 @@ pub(crate) fn no_service() -> Error {
     )
 }
 
-/// Keeps the process's signals away from this thread, which is none of the program's.
-pub(crate) fn block_signals() {
-    // SAFETY: the set is ours, and filled before it is used.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
-    }
-}
-
 /// The device that owns the local address `host`, kept open by an id bound to it; with the address
 /// and the port number.
 pub(crate) fn bound_context(host: Target<'_>) -> Result<(Context, u8, Address)> {
@@ -283,6 +273,8 @@ pub(crate) fn resolved_context(
     let addresses = host.addresses(false, deadline, timeout)?;
     first_context(host, &addresses, |id, address, of| {
         address.check_remote()?;
+        // The library waits in read(2) for the kernel.
+        let _held = HeldSignals::hold();
         match id.resolve_addr(None, address, deadline.share(of).left_or(timeout)) {
             Err(err) if err.raw_os_error() == Some(libc::ETIMEDOUT) => Err(Error::TimedOut {
                 call: Call::AddressResolution,

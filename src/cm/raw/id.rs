@@ -9,7 +9,7 @@ use std::{
 
 use rdma_sys as ffi;
 
-use super::{Address, EventChannel};
+use super::{Address, EventChannel, signals::HeldSignals};
 use crate::{
     Call, Error, Result,
     log_limit::log_failure,
@@ -194,6 +194,9 @@ impl Id {
 
     pub(crate) fn connect(&self, param: ConnParam<'_>) -> Result<()> {
         let mut param = param.to_raw();
+        // soft-iWARP connects its socket within the call. Where a signal breaks that off, the id is
+        // of no use any more, and Linux 6.12 panics when ids go later.
+        let _held = HeldSignals::hold();
         // SAFETY: the id is alive; the parameters live through the call.
         check(Call::RdmaConnect, unsafe {
             ffi::rdma_connect(self.as_ptr(), &mut param)

@@ -12,13 +12,13 @@ mod devices;
 mod event;
 mod host;
 mod id;
+mod signals;
 
-pub(crate) use addr::{
-    Address, block_signals, bound_context, no_service, resolve, resolved_context,
-};
+pub(crate) use addr::{Address, bound_context, no_service, resolve, resolved_context};
 pub(crate) use channel::EventChannel;
 pub(crate) use devices::{context_by_name, context_of, contexts};
 pub(crate) use event::RawEvent;
 pub use host::Host;
 pub(crate) use host::{OrUnknown, Target};
 pub(crate) use id::{ConnParam, Id, QpRequest};
+pub(crate) use signals::block_signals;
