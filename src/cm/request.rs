@@ -178,8 +178,8 @@ impl ConnRequest {
     /// Asks the peer for the connection, or accepts the one that it asked for, with private data
     /// for it (at most 56 bytes in a request and 196 in an answer on InfiniBand and RoCE, 251 on
     /// iWARP). Does not wait: the outcome comes as an event; see [`Connection::wait_established`].
-    /// But soft-iWARP connects its socket here, which takes up to 10 s where the peer is silent;
-    /// signals to the thread wait meanwhile.
+    /// But soft-iWARP connects its socket here, which takes two minutes where a firewall drops the
+    /// packets. Signals to the thread wait meanwhile, but for SIGHUP, SIGINT, SIGQUIT and SIGTERM.
     ///
     /// # Errors
     /// [`Error::TooLong`] for private data that do not fit, before anything is sent; and what

@@ -76,7 +76,7 @@ impl Peer {
     /// The device over which the remote address `address` is reached.
     ///
     /// This blocks until the name and its addresses are resolved, for `timeout` at most. Signals to
-    /// the thread wait meanwhile.
+    /// the thread wait meanwhile, but for SIGHUP, SIGINT, SIGQUIT and SIGTERM.
     ///
     /// # Errors
     /// As [`local`](Self::local), and [`Error::TimedOut`].

@@ -1,14 +1,15 @@
 //! Signals of the process, kept away from a thread for a time.
 
-use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 
 /// Keeps the process's signals away from this thread, which is none of the program's.
 pub(crate) fn block_signals() {
     let _ = SigSet::all().thread_block();
 }
 
-/// As long as it lives, signals to this thread wait: for calls that wait inside the library or the
-/// kernel, and that a signal would break off. It stays in the thread that made it.
+/// As long as it lives, signals to this thread wait, but for those that ask a program to end: for
+/// calls that wait inside the library or the kernel, and that a signal would break off. It stays in
+/// the thread that made it.
 pub(super) struct HeldSignals {
     before: Option<SigSet>,
     _in_this_thread: std::marker::PhantomData<*const ()>,
@@ -16,8 +17,17 @@ pub(super) struct HeldSignals {
 
 impl HeldSignals {
     pub(super) fn hold() -> Self {
+        let mut held = SigSet::all();
+        for end in [
+            Signal::SIGHUP,
+            Signal::SIGINT,
+            Signal::SIGQUIT,
+            Signal::SIGTERM,
+        ] {
+            held.remove(end);
+        }
         HeldSignals {
-            before: SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).ok(),
+            before: held.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok(),
             _in_this_thread: std::marker::PhantomData,
         }
     }
