@@ -104,12 +104,12 @@ fn a_link_that_goes_and_comes_back_is_told_and_nothing_hangs() {
         let start = Instant::now();
         let refused = Connection::open(&peer, &addr(), &port, &cfg, None);
         assert!(refused.is_err());
-        assert!(start.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < LONG);
         drop(down);
         event(&events, AsyncEventKind::PORT_ACTIVE);
         let start = Instant::now();
         drop((client, server));
-        assert!(start.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < LONG);
         // And everything works as before.
         let Pair { client, server } = pair(&peer, &ConnCfg::new());
         client
@@ -192,5 +192,5 @@ fn all_addresses_of_a_name_are_tried_in_order() {
             "{err}"
         );
     }
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < LONG);
 }

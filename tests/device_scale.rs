@@ -270,7 +270,7 @@ fn a_client_that_asks_and_goes_silent_keeps_nobody_waiting() {
             Ok(()) | Err(Error::TimedOut { .. }) => {}
             Err(other) => panic!("{other}"),
         }
-        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(start.elapsed() < LONG);
         // Established but silent: it posts no receive, and what is sent to it fails in time.
         silent.wait_established(LONG).unwrap();
         server.wait_established(LONG).unwrap();
@@ -289,7 +289,7 @@ fn a_client_that_asks_and_goes_silent_keeps_nobody_waiting() {
         let start = Instant::now();
         drop(server);
         drop(endpoint);
-        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(start.elapsed() < LONG);
         let event = silent.next_event_timeout(LONG).unwrap().unwrap();
         assert_eq!(event.kind(), ConnEventKind::Closed);
     };

@@ -240,9 +240,9 @@ fn events_of_a_shared_channel_are_taken_without_arming() {
         let fired = server.wait_timeout(LONG).unwrap().unwrap();
         fired.is_rcq && fired.cq.poll_one().unwrap().is_some()
     });
-    // One more may be there where the message came right after the arming.
-    server.try_wait().unwrap();
-    assert!(server.try_wait().unwrap().is_none());
+    // One more may be there, or under way, where the message came right after the arming.
+    let more = std::iter::from_fn(|| server.wait_timeout(SOON).unwrap()).count();
+    assert!(more <= 1, "{more}");
 }
 
 /// As a reactor does it: on an edge, go on until there is nothing. `two` makes two events before

@@ -18,7 +18,7 @@ ring() {
     "$REPO/ci/test-binaries" device >"$list"
     grep -P "^$ALARMED\t" "$list" >"$list.alarmed"
     # shellcheck disable=SC2016 # for the guest's shell
-    "$REPO/ci/vm" --timeout 1500 "$@" -- bash -c '
+    "$REPO/ci/vm" --timeout 2400 "$@" -- bash -c '
         ci/guest/check && ci/run-binaries "$1" || exit
         for handler in plain restart; do
             printf "\n--- among signals, handler: %s\n" "$handler"

@@ -1,5 +1,7 @@
 //! Which wait finds the queue armed, and what it does about it.
 
+use std::cell::Cell;
+
 use crate::sync::{AtomicU32, Ordering};
 
 /// A completion queue and its channel, as one wait sees them.
@@ -96,9 +98,14 @@ impl Arming {
     /// since gives no event.
     pub(crate) fn wait<S: Source>(&self, queue: &S) -> Result<bool, S::Error> {
         if !self.is_unarmed() {
-            let turn = queue.turn(|| self.is_unarmed());
+            // Another may arm the queue again before this thread looks a second time.
+            let told = Cell::new(false);
+            let turn = queue.turn(|| {
+                told.set(self.is_unarmed());
+                told.get()
+            });
             // Whoever had the turn before may have left the queue unarmed.
-            if !self.is_unarmed() {
+            if !told.get() && !self.is_unarmed() {
                 let Some(turn) = turn else {
                     return Ok(false);
                 };

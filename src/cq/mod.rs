@@ -232,9 +232,14 @@ impl Cq {
         };
         let unarmed = || known().find(|(cq, _)| arm && cq.arming.is_unarmed());
         let next = || {
-            let turn = first.channel.turn(until, || unarmed().is_some());
+            // Another may arm it again before this thread looks a second time.
+            let told = std::cell::Cell::new(None);
+            let turn = first.channel.turn(until, || {
+                told.set(unarmed());
+                told.get().is_some()
+            });
             // Whoever had the turn before may have left one unarmed.
-            if let Some(found) = unarmed() {
+            if let Some(found) = told.get().or_else(unarmed) {
                 return Ok(Some(found));
             }
             let Some(turn) = turn else {

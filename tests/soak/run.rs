@@ -298,6 +298,7 @@ impl<'a> Soak<'a> {
         if gap < Duration::from_secs(1) {
             return;
         }
+        self.stalled += gap;
         self.board
             .raise(Count::LongestStall, gap.as_millis() as u64);
         for who in (0..self.slots()).chain([server::BEAT]) {
@@ -472,11 +473,11 @@ impl<'a> Soak<'a> {
         patience: Duration,
         is: impl Fn(&Self) -> Outcome<bool>,
     ) -> Outcome {
-        let start = Instant::now();
+        let (start, stalled) = (Instant::now(), self.stalled);
         while !is(self)? {
             self.forgive();
             self.watch()?;
-            if start.elapsed() > patience {
+            if start.elapsed() > patience + (self.stalled - stalled) {
                 return Err(format!("waited in vain for {what}").into());
             }
             sleep(Duration::from_millis(50));

@@ -7,8 +7,8 @@ pub(crate) fn block_signals() {
     let _ = SigSet::all().thread_block();
 }
 
-/// As long as it lives, signals to this thread wait, but for those that ask a program to end: for
-/// calls that wait inside the library or the kernel, and that a signal would break off. It stays in
+/// As long as it lives, signals to this thread wait, but for those that ask a program to end or
+/// that tell of a fault: for calls that wait inside the library or the kernel, and that a signal would break off. It stays in
 /// the thread that made it.
 pub(super) struct HeldSignals {
     before: Option<SigSet>,
@@ -18,13 +18,12 @@ pub(super) struct HeldSignals {
 impl HeldSignals {
     pub(super) fn hold() -> Self {
         let mut held = SigSet::all();
-        for end in [
-            Signal::SIGHUP,
-            Signal::SIGINT,
-            Signal::SIGQUIT,
-            Signal::SIGTERM,
+        use Signal::*;
+        for other in [
+            SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS,
+            SIGTRAP,
         ] {
-            held.remove(end);
+            held.remove(other);
         }
         HeldSignals {
             before: held.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok(),
